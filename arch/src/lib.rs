@@ -113,6 +113,8 @@ pub trait Arch: Copy + 'static {
     const WAITS: u64;
     /// Another: nobody may fill or empty the place now.
     const SHUT: u64;
+    /// Another: a page comes here when it is touched.
+    const PROMISED: u64;
     /// The bit by which the second address of portal code differs from the first, and which no first one has.
     /// A frame whose return code is named by its second address is that of a call whose time is over: the
     /// portal manager has changed its top word, and with the frame that goes. Portal code finds its constants

@@ -29,6 +29,7 @@ impl Arch for Mips64 {
     const ILLEGAL_AT: bool = true;
     const WAITS: u64 = paging::WAITS;
     const SHUT: u64 = paging::SHUT;
+    const PROMISED: u64 = paging::PROMISED;
     const LATE: u64 = paging::LATE;
     const PORTALS: Option<u64> = Some(paging::ROOT_PORTALS);
 

@@ -25,6 +25,7 @@ impl Arch for Riscv64 {
     const ILLEGAL_AT: bool = false;
     const WAITS: u64 = paging::WAITS;
     const SHUT: u64 = paging::SHUT;
+    const PROMISED: u64 = paging::PROMISED;
     const LATE: u64 = paging::LATE;
     const PORTALS: Option<u64> = None;
 

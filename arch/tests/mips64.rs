@@ -115,13 +115,21 @@ fn a_leaf_reads_as_it_was_written() {
 
 #[test]
 fn what_is_no_leaf_reads_as_none() {
-    for none in [0, Mips64::WAITS, Mips64::SHUT, Mips64::table(0x20_1000), Mips64::direct(0x20_1000)] {
+    for none in [
+        0,
+        Mips64::WAITS,
+        Mips64::SHUT,
+        Mips64::PROMISED,
+        Mips64::table(0x20_1000),
+        Mips64::direct(0x20_1000),
+    ] {
         assert_eq!(Mips64::read(none), None, "{none:#x}");
     }
     let table = Mips64::marked(Mips64::table(0x20_1000), Whose::Open);
     assert!(Mips64::is_table(table) && Mips64::address(table) == 0x20_1000);
     assert!(!Mips64::is_valid(Mips64::WAITS) && !Mips64::is_valid(Mips64::SHUT));
-    assert_ne!(Mips64::WAITS, Mips64::SHUT);
+    assert!(!Mips64::is_valid(Mips64::PROMISED));
+    assert!(Mips64::WAITS != Mips64::SHUT && ![0, Mips64::WAITS, Mips64::SHUT].contains(&Mips64::PROMISED));
 }
 
 proptest! {

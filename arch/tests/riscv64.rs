@@ -109,13 +109,16 @@ fn a_leaf_reads_as_it_was_written() {
 
 #[test]
 fn what_is_no_leaf_reads_as_none() {
-    for none in [0, Riscv64::WAITS, Riscv64::SHUT, Riscv64::table(0x8020_1000)] {
+    for none in [0, Riscv64::WAITS, Riscv64::SHUT, Riscv64::PROMISED, Riscv64::table(0x8020_1000)] {
         assert_eq!(Riscv64::read(none), None, "{none:#x}");
     }
     let table = Riscv64::marked(Riscv64::table(0x8020_1000), Whose::Open);
     assert!(Riscv64::is_table(table) && Riscv64::address(table) == 0x8020_1000);
     assert!(!Riscv64::is_valid(Riscv64::WAITS) && !Riscv64::is_valid(Riscv64::SHUT));
-    assert_ne!(Riscv64::WAITS, Riscv64::SHUT);
+    assert!(!Riscv64::is_valid(Riscv64::PROMISED));
+    assert!(
+        Riscv64::WAITS != Riscv64::SHUT && ![0, Riscv64::WAITS, Riscv64::SHUT].contains(&Riscv64::PROMISED)
+    );
 }
 
 proptest! {

@@ -48,13 +48,13 @@ int __moved(unsigned long status) {
     }
 }
 
-/* Pages of stacks come when they are touched. Portal code touches nothing, and refuses a window over one that is still to come. */
+/* Pages of stacks and heaps come when they are touched. Portal code touches nothing, and refuses a window over one that is still to come. */
 static int have_come(const long words[5]) {
     static int touch;
     int come = 0;
     for (int i = 0; i < 5; i++) {
         unsigned long address = (unsigned long)words[i];
-        if (address >= STACKS_VA && address < USER_END && __opened(&touch, VM_TOUCH_NAME))
+        if (address >= IMAGE_VA && address < USER_END && __opened(&touch, VM_TOUCH_NAME))
             come |= vm_touch(touch, (const void *)address).value == 1;
     }
     return come;

@@ -36,6 +36,7 @@ pub const LEAF_SHIFT: u32 = 6;
 /// Not valid, and not empty.
 pub const SHUT: u64 = 2;
 pub const WAITS: u64 = 4;
+pub const PROMISED: u64 = 6;
 
 /// In a domain's root: direct addresses of the pages of its portal table. The lowest table has them as leaves
 /// that the translation buffer does not take.

@@ -26,6 +26,7 @@ const FLAGS: u64 = 0x3ff;
 /// Not valid, and not empty.
 pub const SHUT: u64 = 2;
 pub const WAITS: u64 = 4;
+pub const PROMISED: u64 = 6;
 
 /// The arena of portal code is mapped a second time, so much further.
 pub const LATE: u64 = 1 << 22;

@@ -52,12 +52,12 @@ impl Service {
     }
 }
 
-/// Pages of stacks come when they are touched. Portal code touches nothing, and refuses a window over one
-/// that is still to come: whether any of these has come now.
+/// Pages of stacks and heaps come when they are touched. Portal code touches nothing, and refuses a window over
+/// one that is still to come: whether any of these has come now.
 #[cold]
 pub(crate) fn have_come(addresses: [u64; 5]) -> bool {
-    let of_stacks = |address: &u64| (map::STACKS_VA..map::USER_END).contains(address);
-    addresses.into_iter().filter(of_stacks).filter(|address| TOUCH.ask([*address, 0]) == Ok(1)).count() > 0
+    let of_memory = |address: &u64| (map::IMAGE_VA..map::USER_END).contains(address);
+    addresses.into_iter().filter(of_memory).filter(|address| TOUCH.ask([*address, 0]) == Ok(1)).count() > 0
 }
 
 /// Shared memory, by bounds-checked copies.

@@ -188,7 +188,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// The word of an own page: of the image, the heap, or one that has moved here.
-    pub(crate) fn own_page(&self, asid: u16, address: u64) -> Result<(u64, u64), Errno> {
+    pub(crate) fn own_page(&mut self, asid: u16, address: u64) -> Result<(u64, u64), Errno> {
         let slots = map::WINDOWS_VA..map::WINDOWS_VA + SPAN;
         if !address.is_multiple_of(PAGE)
             || !self.image_range(asid).contains(&address) && !slots.contains(&address)
@@ -196,6 +196,7 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EFAULT);
         }
         let word = leaf_slot(self.l0(asid, address).ok_or(errno::EFAULT)?, address);
+        self.keep_promise(asid, word);
         let entry = self.machine.read(word);
         if M::Arch::is_lendable(entry) { Ok((word, entry)) } else { Err(errno::EFAULT) }
     }

@@ -139,7 +139,12 @@ impl<M: Machine> Vm<M> {
             if !self.leaves_room(asid, (to - from) / PAGE) {
                 return Err(errno::ENOMEM);
             }
-            self.map_fresh(asid, from..to, Leaf::USER_RW).map_err(|_| errno::ENOMEM)?;
+            let mapped = if self.domain(asid).eager {
+                self.map_fresh(asid, from..to, Leaf::USER_RW)
+            } else {
+                self.map_later(asid, from..to)
+            };
+            mapped.map_err(|_| errno::ENOMEM)?;
             self.machine.flush(asid);
         } else if to < from {
             self.detach_from(asid, to..from);

@@ -58,8 +58,7 @@ impl<M: Machine> Vm<M> {
             Cause::Call if self.held(asid, index) => (Cause::InvocationOverflow, index),
             Cause::Call => (cause, called),
             Cause::Fetch | Cause::Load | Cause::Store => {
-                if self.reachable(asid, cause, value) {
-                    self.machine.flush(asid);
+                if self.comes(asid, cause, value) {
                     return Outcome::Settled;
                 }
                 match self.ask(asid, thread.get() as u8, value, cause) {
@@ -81,12 +80,15 @@ impl<M: Machine> Vm<M> {
         self.die(asid, Fault { cause, thread: thread.get() as u8, value, address })
     }
 
-    /// Brings the page that a load at this address would bring, from a stack, without a fault: 1, or 0 if it is
-    /// there.
+    /// Brings the page that a load at this address would bring, of a stack or heap, without a fault: 1, or 0
+    /// if it is there.
     pub fn touch(&mut self, caller: Asid, VirtAddr(address): VirtAddr) -> Answer {
         let asid = self.alive(caller)?;
         if self.reachable(asid, Cause::Load, address) {
             return Ok(0);
+        }
+        if self.comes(asid, Cause::Load, address) {
+            return Ok(1);
         }
         match self.grow_stack(asid, address) {
             Growth::Grown => Ok(1),
@@ -124,15 +126,24 @@ impl<M: Machine> Vm<M> {
 
     /// Whether user mode may do what it has faulted at.
     fn reachable(&self, asid: u16, cause: Cause, va: u64) -> bool {
+        let l0 = self.l0(asid, va).filter(|_| va < map::USER_END);
+        l0.is_some_and(|l0| permits::<M::Arch>(self.machine.read(leaf_slot(l0, va)), cause))
+    }
+
+    /// The same, or the page is promised, and has come now.
+    #[inline(never)]
+    fn comes(&mut self, asid: u16, cause: Cause, va: u64) -> bool {
         let Some(l0) = self.l0(asid, va).filter(|_| va < map::USER_END) else { return false };
-        M::Arch::read(self.machine.read(leaf_slot(l0, va))).is_some_and(|leaf| {
-            leaf.reach == Reach::User
-                && match cause {
-                    Cause::Fetch => leaf.execute,
-                    Cause::Load => true,
-                    _ => leaf.write,
-                }
-        })
+        let word = leaf_slot(l0, va);
+        let entry = self.machine.read(word);
+        if !M::Arch::is_valid(entry) {
+            return entry == M::Arch::PROMISED && self.keep_promise(asid, word);
+        }
+        let permitted = permits::<M::Arch>(entry, cause);
+        if permitted {
+            self.machine.flush(asid);
+        }
+        permitted
     }
 
     /// Whether the portal at this index leads anywhere but into a fault: the nucleus's own entries are no
@@ -156,4 +167,16 @@ impl<M: Machine> Vm<M> {
         }
         Err(errno::ENOENT)
     }
+}
+
+/// Whether user mode may do this there.
+fn permits<A: Arch>(entry: u64, cause: Cause) -> bool {
+    A::read(entry).is_some_and(|leaf| {
+        leaf.reach == Reach::User
+            && match cause {
+                Cause::Fetch => leaf.execute,
+                Cause::Load => true,
+                _ => leaf.write,
+            }
+    })
 }

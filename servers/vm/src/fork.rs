@@ -1,9 +1,9 @@
 //! A copy of a domain's memory, in a domain that has none yet.
 //!
-//! What is copied is what belongs to the parent alone: image, heap, and the stack of the thread that asks; of
-//! the archive, its program's text among it, the copy sees what its parent sees. It is copied in pieces,
-//! between which others get the lock: a parent with further threads that write meanwhile, or move its heap,
-//! gives its child what was there at some moment, page by page.
+//! What is copied is what belongs to the parent alone: image, what it has touched of its heap, and the stack
+//! of the thread that asks; of the archive, its program's text among it, the copy sees what its parent sees.
+//! It is copied in pieces, between which others get the lock: a parent with further threads that write
+//! meanwhile, or move its heap, gives its child what was there at some moment, page by page.
 //!
 //! The child's thread goes on upon the copied stack, at the same addresses: those of its parent's stacks,
 //! where the child has a table of its own. Registers are not copied. Who forks pushes those it needs, and the
@@ -78,10 +78,16 @@ impl<M: Machine> Vm<M> {
                 if *left == 0 {
                     return Ok(va);
                 }
-                let cost = self.copy_leaf(child, va, self.machine.read(word))?;
+                let entry = self.machine.read(word);
+                let (done, cost) = if entry == M::Arch::PROMISED {
+                    let row = self.copy_promises(child, va, word..word + rest * 8)?;
+                    (row, row)
+                } else {
+                    (1, self.copy_leaf(child, va, entry)?)
+                };
                 *left = left.saturating_sub(cost);
-                let empty = self.machine.zeros(word + 8, rest - 1);
-                (word, rest) = (word + (1 + empty) * 8, rest - 1 - empty);
+                let empty = self.machine.zeros(word + done * 8, rest - done);
+                (word, rest) = (word + (done + empty) * 8, rest - done - empty);
             }
         }
         Ok(range.end)
@@ -107,6 +113,15 @@ impl<M: Machine> Vm<M> {
         self.machine.write(word, M::Arch::moved(entry, pa));
         Ok(COPY)
     }
+    /// What the parent has not touched of its heap the child is promised too: the pages from `va` on, as many
+    /// as there are in a row. `words`: the parent's.
+    fn copy_promises(&mut self, child: u16, va: u64, words: Range<u64>) -> Answer {
+        let row =
+            words.step_by(8).take_while(|word| self.machine.read(*word) == M::Arch::PROMISED).count() as u64;
+        self.map_later(child, va..va + row * PAGE)?;
+        Ok(row)
+    }
+
     /// Whose stacks have this address, in which slot, and all addresses of that stack.
     fn stack_to_copy(&self, parent: u16, sp: u64) -> Result<(u16, usize, Range<u64>), Errno> {
         let last = sp.wrapping_sub(8);

@@ -19,6 +19,8 @@
 //! * a page that ceases to be mapped is flushed from the domains that saw it before the lock is released, so
 //!   before anybody can get it;
 //! * no page of a domain is both writable and executable for it;
+//! * what a program has not touched of its heap has no pages yet. They are charged to it, and no others get
+//!   them;
 //! * a failed request changes nothing but level-0 tables, which stay with their domain;
 //! * programs leave [`RESERVE`] pages and [`RESERVE_THREADS`] threads to the domains of the image.
 //!
@@ -116,8 +118,8 @@ struct Domain {
     /// Is not killed on demand.
     essential: bool,
     float: bool,
-    /// It has all pages of its stacks from the start, and must not want for one later: components of the
-    /// image, and what takes their place.
+    /// It has all pages of its stacks and heap from the start, and must not want for one later: components of
+    /// the image, and what takes their place.
     eager: bool,
     priority: u8,
     /// What it died of (none: nothing, or that has been told), and the thread that it was.
@@ -139,7 +141,8 @@ struct Domain {
     /// [`Vm::charge`].
     pages: u32,
     limit: u16,
-    /// Of these, what its stacks are sure of and have not touched ([`stacks`]).
+    /// Of these, what its stacks are sure of and have not touched ([`stacks`]), and what it has not touched of
+    /// its heap: those entries say so.
     promised: u16,
     /// Where the heap begins (0: not set) and ends.
     heap: u32,

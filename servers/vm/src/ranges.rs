@@ -213,7 +213,7 @@ impl<M: Machine> Vm<M> {
         }
         let (word, entry) = self.own_page(caller, page)?;
         let l0 = self.make_l0(asid, address)?;
-        if M::Arch::is_valid(self.machine.read(leaf_slot(l0, address))) {
+        if self.machine.read(leaf_slot(l0, address)) != 0 {
             return Err(errno::EEXIST);
         }
         if self.charge(asid) >= self.domain(asid).limit.into() {

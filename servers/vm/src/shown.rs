@@ -9,9 +9,9 @@
 //! the program wants it. So all instances have one text, which is neither copied when a program starts or
 //! forks, nor freed when it ends.
 //!
-//! **Invariants.** What is shown is a page of the image, which nobody writes and nobody frees; nobody who sees
-//! it may write to it, and it is marked *open*: who sees it may lend it, but has nothing to give away. Nobody
-//! is charged for it but for the level-0 table.
+//! **Invariants.** What is shown is a page of the image, which nobody writes and nobody frees; nobody who
+//! sees it may write to it, and it is marked *open*: who sees it may lend it, but has nothing to give away.
+//! Nobody is charged for it but for the level-0 table.
 
 use crate::space::{leaf_slot, leaves, pages_in, parts};
 use crate::{Answer, Machine, Vm};

@@ -167,21 +167,24 @@ impl<M: Machine> Vm<M> {
         (range.end - range.start) / PAGE - mapped
     }
 
-    /// Maps fresh pages; all or none. The caller flushes.
-    pub(crate) fn map_fresh(&mut self, asid: u16, range: Range<u64>, leaf: Leaf) -> Result<(), Errno> {
+    /// The domain may have fresh pages there, where nothing is, and has tables for them.
+    fn make_room(&mut self, asid: u16, range: Range<u64>) -> Result<(), Errno> {
         let pages = (range.end - range.start) / PAGE;
         self.afford(asid, pages)?;
         let before = self.domain(asid).pages;
-        for part in parts(range.clone()) {
-            let l0 = self.make_l0(asid, part.start)?;
-            if leaves(l0, part).any(|word| M::Arch::is_valid(self.machine.read(word))) {
+        for part in parts(range) {
+            let (l0, count) = (self.make_l0(asid, part.start)?, (part.end - part.start) / PAGE);
+            if self.machine.zeros(leaf_slot(l0, part.start), count) < count {
                 return Err(errno::EEXIST);
             }
         }
-        if self.domain(asid).pages != before {
-            // The tables count too.
-            self.afford(asid, pages)?;
-        }
+        // The tables count too.
+        if self.domain(asid).pages == before { Ok(()) } else { self.afford(asid, pages) }
+    }
+
+    /// Maps fresh pages; all or none. The caller flushes.
+    pub(crate) fn map_fresh(&mut self, asid: u16, range: Range<u64>, leaf: Leaf) -> Result<(), Errno> {
+        self.make_room(asid, range.clone())?;
         // Nothing below fails: it is granted.
         for part in parts(range) {
             let l0 = self.make_l0(asid, part.start)?;
@@ -194,7 +197,34 @@ impl<M: Machine> Vm<M> {
         Ok(())
     }
 
-    /// Unmaps pages, and gives back those that the domain owns. The caller flushes, under the same lock.
+    /// Promises pages, which come when they are touched; all or none.
+    pub(crate) fn map_later(&mut self, asid: u16, range: Range<u64>) -> Result<(), Errno> {
+        let pages = (range.end - range.start) / PAGE;
+        self.make_room(asid, range.clone())?;
+        for part in parts(range) {
+            let l0 = self.make_l0(asid, part.start)?;
+            leaves(l0, part).for_each(|word| self.machine.write(word, M::Arch::PROMISED));
+        }
+        self.promise(asid, pages);
+        Ok(())
+    }
+
+    /// The page comes that was promised where this word of a domain's tables is, if one was.
+    #[inline(never)]
+    pub(crate) fn keep_promise(&mut self, asid: u16, word: u64) -> bool {
+        if self.machine.read(word) != M::Arch::PROMISED {
+            return false;
+        }
+        // It is there, since it was kept.
+        let Some(pa) = self.frames.take(&mut self.machine) else { return false };
+        self.promise_kept(asid);
+        self.machine.write(word, M::Arch::leaf(pa, Leaf::USER_RW));
+        self.machine.flush(asid);
+        true
+    }
+
+    /// Unmaps pages, and gives back those that the domain owns or is promised. The caller flushes, under the
+    /// same lock.
     pub(crate) fn unmap(&mut self, asid: u16, range: Range<u64>) {
         for part in parts(range) {
             let Some(l0) = self.l0(asid, part.start) else { continue };
@@ -209,6 +239,8 @@ impl<M: Machine> Vm<M> {
                 let entry = self.swap(word, 0);
                 if M::Arch::is_own(entry) {
                     self.give(asid, M::Arch::address(entry));
+                } else if entry == M::Arch::PROMISED {
+                    self.break_promise(asid, 1);
                 }
                 (word, left) = (word + 8, left - empty - 1);
             }

@@ -123,11 +123,18 @@ impl<M: Machine> Vm<M> {
         eager || u64::from(self.charge(asid)) + pages + room <= limit.into()
     }
 
-    /// So many pages, which it can afford, are kept for a domain's stacks.
+    /// So many pages, which it can afford, are kept for a domain's stacks and heap.
     pub(crate) fn promise(&mut self, asid: u16, pages: u64) {
         self.charge_more(asid, pages as i32);
         self.promised += pages as u32;
         self.domain_mut(asid).promised += pages as u16;
+    }
+
+    /// The domain gets a page that it was promised, and charged for then.
+    #[inline(always)]
+    pub(crate) fn promise_kept(&mut self, asid: u16) {
+        self.promised -= 1;
+        self.domain_mut(asid).promised -= 1;
     }
 
     /// So many of the pages that a domain is promised are everybody's again; at most all.
@@ -145,8 +152,7 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EEXIST);
         }
         let pa = if promised {
-            self.domain_mut(asid).promised -= 1;
-            self.promised -= 1;
+            self.promise_kept(asid);
             self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?
         } else {
             self.take(asid)?

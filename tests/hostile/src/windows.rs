@@ -8,6 +8,7 @@ use crate::judge::Judge;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use pebble::abi::consent::Letters;
 use pebble::abi::{errno, map, status};
@@ -340,16 +341,23 @@ fn late(to: &str) -> Result<bool, Errno> {
     Ok(dead && before == 0x0707_0707_0707_0707)
 }
 
-/// Pages of the stack that are still to come; and where none come, that is an answer and no fault.
+/// Pages of stack and heap that are still to come; and where none come, that is an answer and no fault.
 #[inline(never)]
 fn untouched(to: &str) -> Result<bool, Errno> {
     let room = core::mem::MaybeUninit::<[u64; 6 * PAGE as usize / 8]>::uninit();
-    let first = (room.as_ptr() as u64).next_multiple_of(PAGE);
-    let reads = ask(to, "r", first)?.is_ok();
-    let writes = ask(to, "set", first + PAGE)? == Ok(0) && ask(to, "w", first + PAGE)? == Ok(42);
+    // More than the heap has had so far.
+    let fresh = Vec::<u8>::with_capacity(64 * PAGE as usize);
+    for first in [room.as_ptr() as u64, fresh.as_ptr() as u64 + 32 * PAGE].map(|at| at.next_multiple_of(PAGE))
+    {
+        let reads = ask(to, "r", first)?.is_ok();
+        let writes = ask(to, "set", first + PAGE)? == Ok(0) && ask(to, "w", first + PAGE)? == Ok(42);
+        if !reads || !writes {
+            return Ok(false);
+        }
+    }
     let stacks = map::stacks_of(api::get_asid() as u16);
     let wild = [stacks, stacks + 8, map::STACKS_VA, map::USER_END - 8, map::USER_END, u64::MAX];
-    Ok(reads && writes && refused(to, "w", &wild)? && refused(to, "r", &wild)?)
+    Ok(refused(to, "w", &wild)? && refused(to, "r", &wild)?)
 }
 
 fn first_byte(to: &str, address: u64) -> Result<i64, Errno> {

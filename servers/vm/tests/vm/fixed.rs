@@ -32,6 +32,7 @@ impl Arch for Fixed {
     const ILLEGAL_AT: bool = true;
     const WAITS: u64 = Riscv64::WAITS;
     const SHUT: u64 = Riscv64::SHUT;
+    const PROMISED: u64 = Riscv64::PROMISED;
     const LATE: u64 = Riscv64::LATE;
     const PORTALS: Option<u64> = Some(WORDS);
 

@@ -66,7 +66,11 @@ impl History {
         let pages = (n % 24) as i64 - 8;
         let other = FIRST + n % 6;
         match what {
-            0..3 => _ = self.w.vm.sbrk(Asid(d), pages * PAGE as i64),
+            0..3 => {
+                if let Ok(at) = self.w.vm.sbrk(Asid(d), pages * PAGE as i64) {
+                    self.w.touch(d as u16, at, n % 32);
+                }
+            }
             3 => _ = self.w.vm.buffer(Asid(d), n % 5),
             4 => _ = self.w.vm.buffer_free(Asid(d), VirtAddr(map::BUFFERS_VA + n % 3 * map::BUFFER_STRIDE)),
             5 => _ = self.w.vm.thread_create(Asid(d), 12, VirtAddr(HEAP), 0, 0),

@@ -6,6 +6,7 @@ mod fixed;
 mod flips;
 mod forks;
 mod fresh;
+mod heap;
 mod model;
 mod portals;
 mod ranges;

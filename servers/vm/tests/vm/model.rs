@@ -121,7 +121,8 @@ fn apply(w: &mut World, (what, d, a, b, c): Step) {
             // Stacks grow, or their users die of it.
             let d = if d % 9 == VM || d % 9 == PM { 5 } else { d % 9 };
             let whose = if a.is_multiple_of(4) { 4 + b % 5 } else { d };
-            let at = map::stacks_of(whose as u16) + c % map::STACKS_STRIDE;
+            let stack = map::stacks_of(whose as u16) + c % map::STACKS_STRIDE;
+            let at = if c.is_multiple_of(2) { stack } else { map::IMAGE_VA + c % 40 * PAGE };
             match b % 3 {
                 0 => _ = vm.touch(Asid(d), VirtAddr(at)),
                 _ => _ = vm.fault(15, at, VirtAddr(0), Asid(d), ThreadId(b % 16), 0),
@@ -199,7 +200,8 @@ fn furnish(w: &mut World) {
         let d = w.vm.domain_create(0, 200, 12, 8).unwrap();
         w.vm.map(Asid(d), VirtAddr(map::IMAGE_VA), 2, 5).unwrap();
         w.vm.heap(Asid(d), VirtAddr(map::IMAGE_VA + 2 * PAGE)).unwrap();
-        w.vm.sbrk(Asid(d), 4 * PAGE as i64).unwrap();
+        w.vm.sbrk(Asid(d), 6 * PAGE as i64).unwrap();
+        w.touch(d as u16, map::IMAGE_VA + 2 * PAGE, 4);
         w.vm.stack(Asid(d), 2).unwrap();
         w.vm.buffer(Asid(d), 2 + d % 2).unwrap();
     }

@@ -240,7 +240,8 @@ fn essential_domains_are_not_killed_on_demand() {
 fn the_loader_sees_what_it_attached_until_either_loses_it() {
     let mut w = World::new();
     let d = program(&mut w);
-    w.vm.sbrk(Asid(d), 4 * PAGE as i64).unwrap();
+    let heap = w.vm.sbrk(Asid(d), 4 * PAGE as i64).unwrap();
+    w.touch(d as u16, heap, 4);
     let heap = IMAGE + 2 * PAGE;
     assert_eq!(w.vm.attach(Asid(PM), Asid(d), VirtAddr(IMAGE), 1, 0), Err(errno::EPERM));
     assert_eq!(w.vm.attach(Asid(PROCESS), Asid(SERVER), VirtAddr(IMAGE), 1, 0), Err(errno::EPERM));

@@ -16,6 +16,7 @@ pub fn program(w: &mut World) -> u16 {
     w.vm.map(Asid(asid), VirtAddr(IMAGE), 2, 5).unwrap();
     w.vm.heap(Asid(asid), VirtAddr(HEAP)).unwrap();
     w.vm.sbrk(Asid(asid), 4 * PAGE as i64).unwrap();
+    w.touch(asid as u16, HEAP, 4);
     w.check();
     asid as u16
 }

@@ -21,6 +21,7 @@ pub const SERVER: u64 = 4;
 const V: u64 = 1;
 const R: u64 = 2;
 const W: u64 = 4;
+const PROMISED: u64 = 6;
 const X: u64 = 8;
 const U: u64 = 16;
 const STARTUP: u64 = 0x9000;
@@ -96,6 +97,18 @@ impl Fake {
 
     fn entry(&self, table: u64, n: u64) -> u64 {
         self.word(table + n * 8)
+    }
+
+    /// Pages that come when they are touched, which only image and heap have.
+    fn promised(&self, l1: u64) -> u64 {
+        let tables = (0..512).map(|i| (i << 21, self.entry(l1, i))).filter(|(_, entry)| entry & V != 0);
+        let all = tables.flat_map(|(at, entry)| {
+            (0..512)
+                .map(move |j| (at | j << 12, self.entry(entry >> 10 << 12, j)))
+                .filter(|(_, e)| *e == PROMISED)
+        });
+        all.inspect(|(va, _)| assert!((STARTUP..map::HEAP_END).contains(va), "{va:#x} is promised")).count()
+            as u64
     }
 
     /// Every user-half leaf (address, entry) and every table (address, entry) under a level-1 table.
@@ -296,6 +309,11 @@ impl World {
         }
     }
 
+    /// Somebody touches these pages of a domain.
+    pub fn touch(&mut self, asid: u16, at: u64, pages: u64) {
+        (0..pages).for_each(|n| _ = self.vm.touch(asid.into(), VirtAddr(at + n * PAGE)));
+    }
+
     pub fn state(&self, asid: u16) -> u64 {
         self.vm.domain_info(asid.into()).unwrap().0
     }
@@ -393,8 +411,11 @@ impl World {
                 // What its stacks are sure of and have not touched.
                 let promised = pages.checked_sub(mine.len() as u64);
                 let promised = promised.unwrap_or_else(|| panic!("{asid} owns {}, pays {pages}", mine.len()));
+                // And of its heap.
+                let later = self.vm.machine.promised(l1);
+                assert!(later == 0 || state == 1, "the dead are promised nothing");
                 let most = if state == 1 { (SURE[0] + 31 * SURE[1]) - 32 * FIRST_PAGES } else { 0 };
-                assert!(promised <= most, "{asid} is promised {promised}");
+                assert!((later..=later + most).contains(&promised), "{asid} is promised {promised}");
                 self.promised += promised;
             }
         }
