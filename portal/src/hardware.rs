@@ -7,6 +7,7 @@
 
 mod emit;
 pub mod hole;
+pub mod instance;
 pub mod ir;
 pub mod template;
 pub mod verify;

@@ -1,20 +1,20 @@
 //! A portal is its form with every hole filled as its connection says, and nothing else.
 //!
-//! For every shape on every processor: what is right passes; each hole that is filled wrongly, and each other
-//! word that differs in a bit, is refused, and the refusal names it.
+//! For every shape on every processor: what is placed is what is compiled, whatever lay there before; each hole
+//! that is filled wrongly is refused, and the refusal names it.
 
 mod common;
 
 use common::cases::{self, Case, PROCESSORS};
 use pebble_portal::hardware::hole::{Hole, Values};
-use pebble_portal::hardware::verify::{Reason, Refusal, instance, symbols};
+use pebble_portal::hardware::instance::{Block, Form, Site};
+use pebble_portal::hardware::verify::{Reason, Refusal, Room, Standing, instance};
 use pebble_portal::hardware::{Connection, Domain, Shape};
-use std::collections::BTreeSet;
 
 /// A case with its form and its portal.
 struct Filled {
     case: Case,
-    form: Vec<u64>,
+    form: Form,
     portal: Vec<u64>,
 }
 
@@ -22,26 +22,26 @@ impl Filled {
     fn all() -> impl Iterator<Item = Filled> {
         let every = PROCESSORS.into_iter().flat_map(|on| cases::all().into_iter().map(move |c| c.on(on)));
         every.map(|case| {
-            let (form, portal) = (case.form().doubles().collect(), case.compile().doubles().collect());
+            let (mut form, Case { spec, shape, connection, processor, .. }) = (Form::spacious(), &case);
+            form.accept(&mut Room::default(), &case.form(), spec, *shape, connection, *processor)
+                .unwrap_or_else(|e| panic!("{}: {e}", case.name));
+            let portal = case.compile().doubles().collect();
             Filled { case, form, portal }
         })
     }
 
     fn verdict(&self, portal: &[u64]) -> Result<(), Refusal> {
-        let form = self.form.iter().copied();
-        instance(
-            form.clone(),
-            symbols(form),
-            portal,
-            self.case.shape,
-            &self.case.connection,
-            self.case.processor,
-        )
+        let standing = Standing::of(&self.case.connection, self.case.shape, self.case.processor);
+        instance(self.form.doubles(), self.form.holes(), |at| portal[at], &standing)
     }
 
     /// Where the form has symbols, and which.
     fn holes(&self) -> Vec<(usize, Hole)> {
-        self.form.iter().enumerate().filter_map(|(at, double)| Some((at, Hole::of(*double)?))).collect()
+        self.form.holes().iter().map(|place| (place.at.into(), place.hole)).collect()
+    }
+
+    fn place(&self, site: &mut impl Site) -> Result<(), Refusal> {
+        self.form.place(site, self.case.shape, &self.case.connection, self.case.processor)
     }
 
     fn refuses_hole(&self, at: usize, hole: Hole, value: u64, what: &str) {
@@ -54,6 +54,35 @@ impl Filled {
         let verdict = self.verdict(&portal);
         assert_eq!(verdict, Err(refused), "{} ({:?}): {what}", self.case.name, self.case.processor);
     }
+}
+
+/// Memory in which one double word keeps what it had.
+struct Broken {
+    memory: Vec<u64>,
+    at: usize,
+}
+
+impl Site for Broken {
+    fn copy(&mut self, doubles: &[u64]) {
+        let kept = self.memory[self.at];
+        self.memory.copy(doubles);
+        self.memory[self.at] = kept;
+    }
+
+    fn set(&mut self, at: usize, double: u64) {
+        if at != self.at {
+            self.memory.set(at, double);
+        }
+    }
+
+    fn get(&self, at: usize) -> u64 {
+        self.memory.get(at)
+    }
+}
+
+/// What was there before: never what is right.
+fn garbage(portal: &[u64], behind: usize) -> Vec<u64> {
+    portal.iter().map(|double| !double).chain(std::iter::repeat_n(!0, behind)).collect()
 }
 
 #[test]
@@ -72,7 +101,7 @@ fn no_hole_is_filled_with_anything_else() {
                 p.refuses_hole(at, hole, right ^ 1 << bit, "a bit");
             }
             for (value, what) in [
-                (p.form[at], "left open"),
+                (p.form.doubles()[at], "left open"),
                 (0, "zero"),
                 (u64::MAX, "ones"),
                 (right.wrapping_add(8), "the next word"),
@@ -128,7 +157,7 @@ fn no_hole_is_filled_for_another_connection() {
         for wrong in others.into_iter().map(|c| (c, p.case.shape)).chain([(c, shape)]) {
             let values = Values::of(&wrong.0, wrong.1, p.case.processor);
             for (at, hole) in p.holes() {
-                let value = values.fill(p.form[at]).expect("a hole");
+                let value = values.fill(p.form.doubles()[at]).expect("a hole");
                 p.refuses_hole(at, hole, value, "another connection's");
             }
         }
@@ -136,21 +165,96 @@ fn no_hole_is_filled_for_another_connection() {
 }
 
 #[test]
-fn nothing_else_may_differ() {
+fn what_is_placed_is_what_is_compiled() {
     for p in Filled::all() {
-        let holes: BTreeSet<usize> = p.holes().into_iter().map(|(at, _)| at).collect();
-        for at in (0..p.form.len()).filter(|at| !holes.contains(at)) {
-            for bit in 0..64 {
-                let mut portal = p.portal.clone();
-                portal[at] ^= 1 << bit;
-                let refused = Err(Refusal { at: at * 8, reason: Reason::Unlike });
-                assert_eq!(p.verdict(&portal), refused, "{}: bit {bit}", p.case.name);
-            }
+        let mut site = garbage(&p.portal, 3);
+        assert_eq!(p.place(&mut site), Ok(()), "{}", p.case.name);
+        let (placed, behind) = site.split_at(p.portal.len());
+        assert_eq!(placed, p.portal, "{} ({:?})", p.case.name, p.case.processor);
+        assert_eq!(behind, [!0; 3], "{}: nothing behind it is written", p.case.name);
+    }
+}
+
+/// The verifier looks at what lies there, not at what was to be written.
+#[test]
+fn a_hole_that_was_not_written_is_seen() {
+    for p in Filled::all() {
+        for (at, hole) in p.holes() {
+            let mut site = Broken { memory: garbage(&p.portal, 0), at };
+            let refused = Refusal { at: at * 8, reason: Reason::Hole(hole) };
+            assert_eq!(p.place(&mut site), Err(refused), "{}: {hole:?}", p.case.name);
         }
-        let longer: Vec<u64> = p.portal.iter().copied().chain([0]).collect();
-        for portal in [&longer[..], &p.portal[..p.portal.len() - 1], &[]] {
-            assert!(p.verdict(portal).is_err(), "{}: {} double words", p.case.name, portal.len());
+    }
+}
+
+/// A form knows all of its symbols, so none is left open.
+#[test]
+fn every_symbol_is_a_hole() {
+    for p in Filled::all() {
+        let symbols = p.form.doubles().iter().enumerate();
+        let symbols: Vec<_> = symbols.filter_map(|(at, double)| Some((at, Hole::of(*double)?))).collect();
+        assert_eq!(p.holes(), symbols, "{}", p.case.name);
+    }
+}
+
+/// What is refused leaves no form behind, be it that of before.
+#[test]
+fn nothing_is_made_of_what_is_refused() {
+    let mut room = Room::default();
+    for mut p in Filled::all() {
+        let Case { spec, shape, connection, processor, .. } = p.case.clone();
+        let mut code = p.case.form();
+        code.words[0] ^= 1 << 30;
+        if p.form.accept(&mut room, &code, &spec, shape, &connection, processor).is_err() {
+            assert!(p.form.doubles().is_empty() && p.form.holes().is_empty(), "{}", p.case.name);
+        } else {
+            panic!("{}: a first instruction that was changed", p.case.name);
         }
+    }
+}
+
+/// Portals of one caller in a block are those that are compiled one by one.
+#[test]
+fn a_block_is_the_portals_of_its_caller() {
+    const UNIT: usize = 8;
+    let calls = |p: &Filled| {
+        let c = &p.case.connection;
+        p.case.shape == Shape::Call && c.counter.is_none() && c.subject == 0 && !c.caller.exclusive
+    };
+    let mut tried = 0;
+    for p in Filled::all().filter(calls) {
+        let Case { spec, connection: c, processor, .. } = p.case.clone();
+        let mut block = Block::default();
+        let others = [3, 40, 7].map(|index| Connection { index, entry: c.entry + 4 * u64::from(index), ..c });
+        let parts = others.each_ref().map(|c| block.add(&p.form, UNIT, c, processor).expect("room"));
+        let caller = Domain { asid: 77, space: cases::space(processor, 77), ..c.caller };
+        let mut site = garbage(block.doubles(), 1);
+        assert_eq!(block.place(&mut site, &caller, processor), Ok(()), "{}", p.case.name);
+        for (c, part) in others.into_iter().zip(parts) {
+            let case = Case { spec: spec.clone(), connection: Connection { caller, ..c }, ..p.case.clone() };
+            let portal: Vec<u64> = case.compile().doubles().collect();
+            assert!(part.start.is_multiple_of(UNIT));
+            assert_eq!(site[part], portal, "{} ({processor:?})", p.case.name);
+        }
+        assert_eq!(site.last(), Some(&!0));
+        let callers = p.holes().into_iter().filter(|(_, hole)| hole.is_callers());
+        for at in callers.map(|(at, _)| at) {
+            let mut site = Broken { memory: garbage(block.doubles(), 0), at };
+            let refusal = block.place(&mut site, &caller, processor);
+            assert_eq!(refusal.map_err(|r| r.at), Err(at * 8), "{}", p.case.name);
+        }
+        tried += 1;
+    }
+    assert!(tried > 40, "{tried} kinds of call");
+}
+
+/// Who counts calls, or calls for another, is in no block.
+#[test]
+fn a_block_has_plain_calls() {
+    let p = Filled::all().find(|p| p.case.shape == Shape::Call).expect("a call");
+    let (c, processor) = (p.case.connection, p.case.processor);
+    for c in [Connection { counter: Some(1), ..c }, Connection { subject: 9, ..c }] {
+        assert!(Block::default().add(&p.form, 8, &c, processor).is_none());
     }
 }
 

@@ -12,8 +12,8 @@ use pebble_abi::{status, sys};
 use pebble_arch::{Arch, Leaf};
 use pebble_boot::{self as boot, CommonCode, Interface};
 use pebble_portal::Spec;
-use pebble_portal::hardware::hole::Values;
-use pebble_portal::hardware::{Connection, Shape, Short, Stacks, form, verify};
+use pebble_portal::hardware::instance::Form;
+use pebble_portal::hardware::{Code, Connection, Shape, Short, Stacks, form, verify};
 
 pub struct Portals<'a> {
     shared: &'a Shared,
@@ -113,35 +113,25 @@ impl<'a> Portals<'a> {
         spec: &str,
         shape: Shape,
         c: &Connection,
-    ) -> Result<(u64, pebble_portal::hardware::Code), BuildError> {
-        let parsed =
-            Spec::parse(spec).map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
-        let form = form(&parsed, shape, c, A::PROCESSOR)
-            .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
-        let mut code = form.clone();
-        code.fill(&Values::of(c, shape, A::PROCESSOR));
-        verify::form(&form.words, &parsed, shape, c, A::PROCESSOR)
-            .and_then(|()| {
-                let portal: Vec<u64> = code.doubles().collect();
-                let symbols = verify::symbols(form.doubles());
-                verify::instance(form.doubles(), symbols, &portal, shape, c, A::PROCESSOR)
-            })
-            .map_err(|e| BuildError::Portal { spec: spec.into(), what: e.to_string() })?;
+    ) -> Result<(u64, Code), BuildError> {
+        let wrong = |what: String| BuildError::Portal { spec: spec.into(), what };
+        let parsed = Spec::parse(spec).map_err(|e| wrong(e.to_string()))?;
+        let code = form(&parsed, shape, c, A::PROCESSOR).map_err(|e| wrong(e.to_string()))?;
+        let mut form = Form::spacious();
+        let mut portal = vec![0; code.doubles().len()];
+        form.accept(&mut verify::Room::default(), &code, &parsed, shape, c, A::PROCESSOR)
+            .and_then(|()| form.place(&mut portal, shape, c, A::PROCESSOR))
+            .map_err(|e| wrong(e.to_string()))?;
         let at = self.used;
-        let mut bytes: Vec<u8> = code.words.iter().flat_map(|w| w.to_le_bytes()).collect();
-        bytes.resize(bytes.len().next_multiple_of(8), 0);
-        if at + bytes.len() as u64 > map::CODE_BYTES {
-            return Err(BuildError::Portal {
-                spec: spec.into(),
-                what: "no room left for portal code".into(),
-            });
+        if at + portal.len() as u64 * 8 > map::CODE_BYTES {
+            return Err(wrong("no room left for portal code".into()));
         }
-        for (i, chunk) in bytes.chunks(8).enumerate() {
+        for (i, double) in portal.iter().enumerate() {
             let offset = at + i as u64 * 8;
             let page = self.shared.page(memory, map::CODE_VA + offset / PAGE * PAGE, Leaf::NUCLEUS_RX);
-            memory.write(page + offset % PAGE, chunk);
+            memory.write(page + offset % PAGE, &double.to_le_bytes());
         }
-        self.used += bytes.len() as u64;
+        self.used += portal.len() as u64 * 8;
         Ok((map::CODE_VA + at, code))
     }
 

@@ -75,12 +75,17 @@ impl Region {
         unsafe { (self.at(offset, 4) as *const u32).read_volatile() }
     }
 
+    /// So many words from there on, for who reads and writes many of them.
+    #[inline]
+    pub fn words(&self, offset: u64, count: usize) -> Words {
+        let Some(last) = count.checked_sub(1) else { return Words { first: self.base, count } };
+        let (first, _) = (self.at(offset, 8), self.at(offset + last as u64 * 8, 8));
+        Words { first, count }
+    }
+
     /// Words one behind the other, each stored in one step.
     pub fn write_words(&self, offset: u64, words: &[u64]) {
-        let Some(last) = words.len().checked_sub(1) else { return };
-        let (first, _) = (self.at(offset, 8), self.at(offset + last as u64 * 8, 8));
-        // SAFETY: as in `read`, for the first word and the last; the others lie between.
-        unsafe { copy_words(words.as_ptr() as u64, first, words.len()) };
+        self.words(offset, words.len()).copy(words);
     }
 
     /// Bytes from a word on. What they leave of their last word becomes zero.
@@ -150,6 +155,39 @@ impl Region {
         let (from, to) = (self.at(from, map::PAGE) as *const u64, self.at(to, map::PAGE) as *mut u64);
         // SAFETY: as in `read`, for all of both pages.
         each_word(|n| unsafe { to.add(n).write_volatile(from.add(n).read_volatile()) });
+    }
+}
+
+/// Words of a region, one behind the other, that were found to be in it.
+pub struct Words {
+    first: u64,
+    count: usize,
+}
+
+impl Words {
+    #[inline(always)]
+    fn at(&self, n: usize) -> u64 {
+        assert!(n < self.count, "behind the words");
+        self.first + n as u64 * 8
+    }
+
+    #[inline(always)]
+    pub fn read(&self, n: usize) -> u64 {
+        // SAFETY: aligned and in the region, as its first word and its last; otherwise as in `Region::read`.
+        unsafe { (self.at(n) as *const u64).read_volatile() }
+    }
+
+    #[inline(always)]
+    pub fn write(&mut self, n: usize, value: u64) {
+        // SAFETY: as in `read`.
+        unsafe { (self.at(n) as *mut u64).write_volatile(value) }
+    }
+
+    /// These come to the beginning, each stored in one step.
+    pub fn copy(&mut self, words: &[u64]) {
+        assert!(words.len() <= self.count, "behind the words");
+        // SAFETY: as in `read`, for each of them.
+        unsafe { copy_words(words.as_ptr() as u64, self.first, words.len()) };
     }
 }
 

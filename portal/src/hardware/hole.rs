@@ -217,15 +217,30 @@ impl Values {
             semaphore,
             caller << 16,
             callee << 16,
-            caller << 16 | callee << 32 | u64::from(c.index) << 48,
+            description(caller, callee, c.index),
         ])
     }
 
     /// What replaces the double word, if that is a symbol.
     #[inline]
     pub fn fill(&self, double: u64) -> Option<u64> {
-        Some(self.0[Hole::of(double)? as usize].wrapping_add(double & 0xffff_ffff))
+        Some(self.stands_for(Hole::of(double)?, double))
     }
+
+    /// What replaces this symbol of a hole.
+    #[inline]
+    pub fn stands_for(&self, hole: Hole, symbol: u64) -> u64 {
+        self.0[hole as usize].wrapping_add(symbol & 0xffff_ffff)
+    }
+
+    /// The frame is of another portal of the same caller.
+    pub(super) fn describe(&mut self, caller: u16, callee: u16, index: u16) {
+        self.0[Hole::Description as usize] = description(caller.into(), callee.into(), index);
+    }
+}
+
+const fn description(caller: u64, callee: u64, index: u16) -> u64 {
+    caller << 16 | callee << 32 | (index as u64) << 48
 }
 
 #[cfg(test)]

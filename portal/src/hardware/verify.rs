@@ -13,7 +13,8 @@
 //!   pass, or zero;
 //! * the return leg restores what the call leg saved, and takes down exactly what it built.
 //!
-//! No allocation, no formatting: the portal manager runs it on every portal that it makes.
+//! No allocation, no formatting: the portal manager runs it on every form that it makes, and a part of it
+//! ([`instance`]) on every portal.
 
 mod exit;
 mod instance;
@@ -32,7 +33,7 @@ use crate::hardware::hole::{Facts, Hole};
 use crate::hardware::{Connection, Shape};
 use crate::{Processor, Spec};
 use core::fmt;
-pub use instance::{instance, symbols};
+pub use instance::{Standing, instance};
 use pebble_arch::{Mips64, Riscv64};
 
 /// Why a portal is refused, at which byte of it.
@@ -72,7 +73,6 @@ pub enum Reason {
     Template,
     Hazard,
     Delayed,
-    Unlike,
     Hole(Hole),
 }
 
@@ -113,7 +113,6 @@ impl Reason {
             }
             Reason::Hazard => "a control register is relied upon before what was written to it is there",
             Reason::Delayed => "this may not be executed in the shadow of a branch",
-            Reason::Unlike => "this differs from the form that was verified",
             Reason::Hole(_) => "this is not what the connection has for it",
         }
     }
@@ -133,7 +132,7 @@ impl fmt::Display for Refusal {
 impl core::error::Error for Refusal {}
 
 /// Accepts `words` as the form of portals of this specification and shape between such domains, or says why
-/// not: each hole is a symbol there, and any portal is right that [is like it](instance).
+/// not: each hole is a symbol there, and any portal is right that is [an instance](instance) of it.
 pub fn form(
     words: &[u32],
     spec: &Spec,

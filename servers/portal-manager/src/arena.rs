@@ -1,7 +1,9 @@
 //! The portal code arena: best fit over a list of free runs, in units of 64 bytes, growing page by page. Both
 //! keep it from growing by fragmentation while portals of many lengths come and go.
 
+use crate::Machine;
 use alloc::vec::Vec;
+use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{CODE_BYTES, PAGE};
 
 const UNIT: u32 = Run::UNIT as u32;
@@ -58,7 +60,7 @@ pub struct Arena {
 
 /// What an allocation needs first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
+enum Take {
     Run(Run),
     /// The page with this number, then ask again.
     Page(u32),
@@ -76,7 +78,21 @@ impl Arena {
         self.used
     }
 
-    pub fn take(&mut self, bytes: u32) -> Take {
+    /// So many double words; the arena grows as needed.
+    pub fn place(&mut self, machine: &mut impl Machine, doubles: usize) -> Result<Run, Errno> {
+        loop {
+            match self.take(doubles as u32 * 8) {
+                Take::Run(run) => return Ok(run),
+                Take::Page(page) => {
+                    machine.grow_code(page)?;
+                    self.grown();
+                }
+                Take::Full => return Err(errno::ECODE),
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: u32) -> Take {
         let len = bytes.next_multiple_of(UNIT);
         if let Some(n) = self.best(len) {
             let at = self.free[n].at;
@@ -115,7 +131,7 @@ impl Arena {
     }
 
     /// The page asked for by [`Take::Page`] exists now.
-    pub fn grown(&mut self) {
+    fn grown(&mut self) {
         self.mapped += PAGE as u32;
     }
 

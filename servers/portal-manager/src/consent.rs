@@ -14,26 +14,22 @@
 //! * who is not asked has given nothing: portals that a server makes for its client, or that a controller
 //!   puts in the place of others.
 
-use crate::manager::{Interface, Manager};
+use crate::interfaces::Interface;
+use crate::manager::Manager;
 use core::num::NonZeroU16;
 use pebble_abi::consent::Letters;
 use pebble_abi::errno::{self, Errno};
-use pebble_abi::link::pack;
 use pebble_abi::status;
 use pebble_arch::Arch;
 use pebble_portal::Spec;
 use pebble_portal::spec::{Stack, State};
 
 impl Interface {
-    /// The specification of a portal to it; `subject`: of one in the table of a controller, for a domain
-    /// below.
-    pub(crate) fn seen_from(&self, subject: Option<NonZeroU16>) -> Spec {
-        let mut spec = self.spec.clone();
-        if subject.is_some() {
-            spec.stack = Stack::New;
-            if !self.vouched {
-                spec.state = spec.state.max(State::Partial);
-            }
+    /// The specification of a portal to it in the table of a controller, for a domain below.
+    pub(crate) fn below(&self) -> Spec {
+        let mut spec = Spec { stack: Stack::New, ..self.spec.clone() };
+        if !self.vouched {
+            spec.state = spec.state.max(State::Partial);
         }
         spec
     }
@@ -86,17 +82,6 @@ impl<A: Arch> Manager<A> {
     /// `name`: as calls pass it.
     pub fn is_named(&self, interface: u16, name: [u64; 3]) -> bool {
         let i = self.interfaces.get(usize::from(interface)).filter(|i| i.asid != 0);
-        let its = i.and_then(|i| pack::<3>(&i.name));
-        // Word by word: `==` would compare bytes.
-        its.is_some_and(|its| its.iter().zip(&name).all(|(a, b)| a == b))
+        i.is_some_and(|i| i.name.is(name))
     }
-}
-
-/// The text of a specification in two words; none is longer.
-pub fn text(spec: &Spec) -> [u64; 2] {
-    let mut words = [0; 2];
-    for (n, letter) in spec.letters().take(16).enumerate() {
-        words[n / 8] |= u64::from(letter) << (n % 8 * 8);
-    }
-    words
 }

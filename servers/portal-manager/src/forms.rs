@@ -2,10 +2,9 @@
 //!
 //! **Problem.** To compile and verify a portal takes ten thousand instructions, and nearly all portals that
 //! are opened are like others that were opened before: the same specification between domains of one kind.
-//! **Strategy.** The [form](pebble_portal::hardware::hole) is kept. A portal is a copy of it with its holes
-//! filled, and the verifier compares the two, word by word, before the portal is placed.
+//! **Strategy.** The [form](pebble_portal::hardware::instance) is kept. A portal is a copy of it with its holes
+//! filled, and the verifier looks at each of them, before anybody is led to the portal.
 //!
-//! * A form is kept only if the verifier has accepted it.
 //! * Forms name no domain: whose connection a form was made for makes no difference.
 //! * A template may be registered anew, so a specification with letters of servers has no form here.
 //! * There are [`MOST`] at most. One that is used moves one place to the front, a new one comes into the
@@ -14,20 +13,22 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
-use pebble_portal::hardware::hole::{Facts, Hole, Values};
-use pebble_portal::hardware::verify::{self, instance, symbols};
-use pebble_portal::hardware::{Code, CompileError, Connection, MAX_WORDS, Shape, form_into};
+use pebble_portal::hardware::hole::{Facts, Hole};
+use pebble_portal::hardware::instance::Form;
+use pebble_portal::hardware::verify;
+use pebble_portal::hardware::{Code, CompileError, Connection, Shape, form_into};
 use pebble_portal::{Processor, Spec};
 
 /// A form has some 700 bytes.
 const MOST: usize = 40;
 
-/// Two connections of one kind, with the same specification, have the same form.
-struct Form {
-    spec: Spec,
-    doubles: Vec<u64>,
-    /// Where its symbols are.
-    holes: Vec<u16>,
+/// A specification and its [text](crate::interfaces::text), by which it is known.
+pub(crate) type Written<'a> = (&'a Spec, [u64; 2]);
+
+/// A form that is kept: two connections of one kind, with the same specification, have the same.
+struct Kept {
+    text: [u64; 2],
+    form: Form,
     constant: Constant,
 }
 
@@ -43,98 +44,73 @@ pub(crate) enum Constant {
 }
 
 impl Constant {
-    fn of(doubles: &[u64], holes: &[u16]) -> Self {
-        let is =
-            |at: &&u16| doubles.get(usize::from(**at)).copied().and_then(Hole::of) == Some(Hole::Constant);
-        let mut places = holes.iter().filter(is);
+    fn of(form: &Form) -> Self {
+        let mut places = form.holes().iter().filter(|place| place.hole == Hole::Constant);
         match (places.next(), places.next()) {
             (None, _) => Constant::None,
-            (Some(at), None) if doubles[usize::from(*at)] == Hole::Constant.symbol() => Constant::At(*at),
+            (Some(place), None) if form.doubles()[usize::from(place.at)] == Hole::Constant.symbol() => {
+                Constant::At(place.at)
+            }
             _ => Constant::Unknown,
         }
     }
 }
 
-/// The forms that are kept, and where portals are made.
+/// The forms that are kept, and where new ones are made.
 #[derive(Default)]
 pub(crate) struct Forms {
-    kept: Vec<Form>,
+    kept: Vec<Kept>,
     /// Kinds and numbers of the kept, those that are used much in front.
     order: ArrayVec<(u32, u8), MOST>,
     draft: Box<Draft>,
 }
 
 /// Not on the stack: a server's are short.
-#[derive(Default)]
 struct Draft {
-    /// The form that was compiled last, the portal that was made last.
-    form: Code,
-    portal: ArrayVec<u64, { MAX_WORDS / 2 }>,
-    constant: Constant,
+    /// What was compiled last, and accepted last.
+    code: Code,
+    form: Form,
     room: verify::Room,
 }
 
+impl Default for Draft {
+    fn default() -> Self {
+        Draft { code: Code::default(), form: Form::spacious(), room: verify::Room::default() }
+    }
+}
+
 impl Forms {
-    /// Makes a portal, in [`Forms::portal`]. Whether the verifier agrees.
-    pub fn make(
+    /// The form of such a portal, and where its constant is. None, if the verifier accepts none.
+    #[inline(always)]
+    pub fn of(
         &mut self,
-        spec: &Spec,
+        (spec, text): Written,
         shape: Shape,
         c: &Connection,
         processor: Processor,
-    ) -> Result<bool, CompileError> {
+    ) -> Result<Option<(&Form, Constant)>, CompileError> {
         let kind = kind(spec, shape, &Facts::of(c));
-        let kept = match kind.and_then(|kind| self.find(kind, spec)) {
-            None if !self.form(spec, shape, c, processor)? => return Ok(false),
-            None => kind.and_then(|kind| self.keep(kind, spec)),
+        let kept = match kind.and_then(|kind| self.find(kind, text)) {
+            None if !self.make(spec, shape, c, processor)? => return Ok(None),
+            None => kind.and_then(|kind| self.keep(kind, text)),
             kept => kept,
         };
-        // Not before: the stack must suffice for compiling too.
-        let values = Values::of(c, shape, processor);
-        let Draft { form, portal, constant, .. } = &mut *self.draft;
-        portal.clear();
-        let Some(kept) = kept else {
-            *constant = Constant::Unknown;
-            portal.extend(form.doubles().map(|double| values.fill(double).unwrap_or(double)));
-            let symbols = symbols(form.doubles());
-            return Ok(instance(form.doubles(), symbols, portal, shape, c, processor).is_ok());
-        };
-        let form = &self.kept[usize::from(kept)];
-        *constant = form.constant;
-        let fits = portal.try_extend_from_slice(&form.doubles).is_ok();
-        for at in &form.holes {
-            if let Some(hole) = portal.get_mut(usize::from(*at)) {
-                *hole = values.fill(*hole).unwrap_or(*hole);
+        Ok(Some(match kept {
+            Some(n) => {
+                let Kept { form, constant, .. } = &self.kept[usize::from(n)];
+                (form, *constant)
             }
-        }
-        Ok(fits
-            && instance(form.doubles.iter().copied(), form.holes.len(), portal, shape, c, processor).is_ok())
-    }
-
-    /// The portal that was made last.
-    pub fn portal(&self) -> &[u64] {
-        &self.draft.portal
-    }
-
-    /// The form of such a portal, made anew if others have taken its place; none where none is kept.
-    pub fn of(&mut self, spec: &Spec, shape: Shape, c: &Connection, processor: Processor) -> Option<&[u64]> {
-        let kind = kind(spec, shape, &Facts::of(c))?;
-        let kept = match self.find(kind, spec) {
-            None if self.form(spec, shape, c, processor) == Ok(true) => self.keep(kind, spec),
-            kept => kept,
-        }?;
-        Some(&self.kept[usize::from(kept)].doubles)
-    }
-
-    /// Where its constant is.
-    pub fn constant(&self) -> Constant {
-        self.draft.constant
+            None => (&self.draft.form, Constant::Unknown),
+        }))
     }
 
     /// The number of such a form, if it is kept.
-    #[inline(never)]
-    fn find(&mut self, kind: u32, spec: &Spec) -> Option<u8> {
-        let is = |(k, n): &(u32, u8)| *k == kind && self.kept[usize::from(*n)].spec == *spec;
+    fn find(&mut self, kind: u32, text: [u64; 2]) -> Option<u8> {
+        let is = |(k, n): &(u32, u8)| {
+            // Word by word: `==` would compare bytes.
+            let its = self.kept[usize::from(*n)].text;
+            *k == kind && its[0] == text[0] && its[1] == text[1]
+        };
         let at = self.order.iter().position(is)?;
         let (_, found) = self.order[at];
         if let Some(before) = at.checked_sub(1) {
@@ -143,44 +119,38 @@ impl Forms {
         Some(found)
     }
 
-    /// Compiles and verifies a form.
+    /// Compiles and verifies a form. Whether the verifier accepts it.
+    // Its frame is gone before a portal is placed.
     #[inline(never)]
-    fn form(
+    fn make(
         &mut self,
         spec: &Spec,
         shape: Shape,
         c: &Connection,
         processor: Processor,
     ) -> Result<bool, CompileError> {
-        let Draft { form, room, .. } = &mut *self.draft;
-        form.clear();
-        form_into(spec, shape, c, processor, form)?;
-        Ok(verify::form_in(room, &form.words, spec, shape, c, processor).is_ok())
+        let Draft { code, form, room } = &mut *self.draft;
+        code.clear();
+        form_into(spec, shape, c, processor, code)?;
+        Ok(form.accept(room, code, spec, shape, c, processor).is_ok())
     }
 
-    /// Keeps the form that was compiled last, in place of the one behind all others, and in the middle. Its
-    /// number; without memory for it, it is not kept.
+    /// Keeps the form that was made last, in place of the one behind all others, and in the middle. Its number;
+    /// without memory for it, it is not kept.
     #[inline(never)]
-    fn keep(&mut self, kind: u32, spec: &Spec) -> Option<u8> {
-        let mut doubles = Vec::new();
-        if doubles.try_reserve_exact(self.draft.form.words.len().div_ceil(2)).is_err()
-            || self.kept.len() < MOST && self.kept.try_reserve(1).is_err()
-        {
-            return None;
+    fn keep(&mut self, kind: u32, text: [u64; 2]) -> Option<u8> {
+        if self.kept.len() < MOST {
+            self.kept.try_reserve(1).ok()?;
         }
-        doubles.extend(self.draft.form.doubles());
-        let places = || (0..).zip(&doubles).filter(|(_, double)| Hole::of(**double).is_some());
-        let mut holes = Vec::new();
-        holes.try_reserve_exact(places().count()).ok()?;
-        holes.extend(places().map(|(at, _)| at));
-        let constant = Constant::of(&doubles, &holes);
-        let form = Form { spec: spec.clone(), doubles, holes, constant };
+        let form = self.draft.form.try_clone()?;
+        let constant = Constant::of(&form);
+        let new = Kept { text, form, constant };
         if self.kept.len() < MOST {
             self.order.push((kind, self.kept.len() as u8));
-            self.kept.push(form);
+            self.kept.push(new);
         } else if let Some((last_kind, last)) = self.order.last_mut() {
             *last_kind = kind;
-            self.kept[usize::from(*last)] = form;
+            self.kept[usize::from(*last)] = new;
         }
         let middle = self.order.len() / 2;
         let behind = self.order.get_mut(middle..)?;
@@ -207,7 +177,9 @@ fn kind(spec: &Spec, shape: Shape, facts: &Facts) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interfaces::text;
     use alloc::format;
+    use alloc::vec;
     use pebble_abi::map;
     use pebble_arch::{Arch, Mips64, Riscv64};
     use pebble_portal::hardware::{Domain, compile};
@@ -232,6 +204,20 @@ mod tests {
 
     fn spec(text: &str) -> Spec {
         Spec::parse(text).expect("a good specification")
+    }
+
+    /// The portal; `None`: the verifier refuses it.
+    fn made(
+        forms: &mut Forms,
+        spec: &Spec,
+        shape: Shape,
+        c: &Connection,
+        processor: Processor,
+    ) -> Result<Option<Vec<u64>>, CompileError> {
+        Ok(forms.of((spec, text(spec)), shape, c, processor)?.and_then(|(form, _)| {
+            let mut portal = vec![0; form.doubles().len()];
+            form.place(&mut portal, shape, c, processor).ok().map(|()| portal)
+        }))
     }
 
     /// Whatever was made before, a portal is what is compiled for it alone, and so is a refusal.
@@ -267,18 +253,19 @@ mod tests {
                     (2, None) => Shape::Tail,
                     _ => Shape::Call,
                 };
-                let made = forms.make(&spec, shape, &c, processor);
+                let portal = made(&mut forms, &spec, shape, &c, processor);
                 match compile(&spec, shape, &c, processor) {
-                    Ok(code) if made == Ok(true) => {
-                        assert_eq!(forms.portal(), code.doubles().collect::<Vec<u64>>(), "{spec}")
+                    Ok(code) if matches!(portal, Ok(Some(_))) => {
+                        assert_eq!(portal, Ok(Some(code.doubles().collect())), "{spec}")
                     }
                     // What the compiler makes of odd connections the verifier may refuse, kept or not.
                     Ok(_) => {
-                        assert_eq!(made, Ok(false), "{spec}");
-                        assert_eq!(Forms::default().make(&spec, shape, &c, processor), Ok(false), "{spec}");
+                        assert_eq!(portal, Ok(None), "{spec}");
+                        let alone = made(&mut Forms::default(), &spec, shape, &c, processor);
+                        assert_eq!(alone, Ok(None), "{spec}");
                         refused += 1;
                     }
-                    Err(error) => assert_eq!(made, Err(error), "{spec}"),
+                    Err(error) => assert_eq!(portal, Err(error), "{spec}"),
                 }
             }
             assert!(refused < 2000 && forms.kept.len() == MOST, "{refused} refused");
@@ -300,13 +287,13 @@ mod tests {
             for words in 0..=5 {
                 let seldom = |state| spec(&format!("n{state}{}>{results}", "i".repeat(words)));
                 for spec in [&often, &seldom('m'), &seldom('p')] {
-                    assert_eq!(forms.make(spec, Shape::Call, &c, processor), Ok(true));
+                    assert!(matches!(made(&mut forms, spec, Shape::Call, &c, processor), Ok(Some(_))));
                 }
             }
         }
         assert_eq!(forms.kept.len(), MOST);
-        assert!(forms.kept.iter().any(|form| form.spec == often));
-        assert!(!forms.kept.iter().any(|form| form.spec == spec("nm>1")));
+        assert!(forms.kept.iter().any(|form| form.text == text(&often)));
+        assert!(!forms.kept.iter().any(|form| form.text == text(&spec("nm>1"))));
     }
 
     #[test]

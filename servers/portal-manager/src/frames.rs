@@ -6,6 +6,7 @@
 use crate::Machine;
 use pebble_abi::{map, thread};
 use pebble_arch::Arch;
+use pebble_portal::hardware::instance::Site;
 
 /// One frame of a suspended thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,5 +105,5 @@ pub fn waits<A: Arch>(machine: &impl Machine, tid: u16) -> Option<Frame> {
 /// does not look at it.
 pub fn rename(machine: &mut impl Machine, frame: Frame, callee: u16) {
     let description = machine.code_word(frame.code - 8) & !(0xffff << 32);
-    machine.set_code(frame.code - 8, &[description | u64::from(callee) << 32]);
+    machine.site(frame.code - 8, 1).set(0, description | u64::from(callee) << 32);
 }

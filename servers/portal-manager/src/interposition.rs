@@ -19,7 +19,8 @@
 //! * a child's controller lives, or all its portals are closed.
 
 use crate::Machine;
-use crate::manager::{Goal, Interface, Manager, STACKS, is};
+use crate::interfaces::Interface;
+use crate::manager::{Goal, Manager, STACKS, is};
 use crate::open::FIRST_OWN;
 use crate::subjects::Subject;
 use alloc::vec::Vec;
@@ -73,15 +74,7 @@ impl<A: Arch> Manager<A> {
         if self.domains[usize::from(asid)].handlers.len() >= KINDS {
             return Err(errno::EAGAIN);
         }
-        let number = self.add_interface(Interface {
-            name: Default::default(),
-            asid,
-            entry,
-            spec,
-            role: None,
-            vouched: false,
-            text: [0; 2],
-        })?;
+        let number = self.add_interface(Interface::new("", asid, entry, spec))?;
         self.domains[usize::from(asid)].handlers.push(number);
         Ok(number)
     }
@@ -156,7 +149,7 @@ impl<A: Arch> Manager<A> {
         let slot = self.domains[usize::from(holder)].slots.get(index).ok_or(errno::ENOENT)?;
         match slot.goal {
             Goal::Interface(i) => {
-                let name = self.interfaces.get(usize::from(i)).map(|i| i.name.as_str());
+                let name = self.interfaces.get(usize::from(i)).map(|i| &*i.name);
                 name.filter(|name| !name.is_empty()).ok_or(errno::ENOENT)
             }
             Goal::Wait(_) => Ok("semaphore.p"),
@@ -252,20 +245,29 @@ impl<A: Arch> Manager<A> {
         });
         // A controlled domain's entries are its controller's business alone: nothing is for a subject.
         self.for_itself(|m| {
-            let parent = (view.is_some() && copy).then_some((controller, handler));
-            if let (Some(view), Some(_)) = (view, parent) {
-                m.bear(machine, view, parent, &mirrored);
-            }
-            for index in &mirrored {
-                if m.domains[usize::from(child)].slots[*index].run.len == 0 {
-                    m.mirror(machine, child, *index)?;
-                }
-            }
-            if let (Some(view), Some(_)) = (view, parent) {
-                m.learn(view, parent, &mirrored);
+            let Some(view) = view.filter(|_| copy) else { return m.mirror_all(machine, child, &mirrored) };
+            let parent = Some((controller, handler));
+            if m.bear(machine, &view, parent, &mirrored) < mirrored.len() {
+                m.mirror_all(machine, child, &mirrored)?;
+                m.learn(&view, parent, &mirrored);
             }
             Ok(())
         })
+    }
+
+    /// A stub for each of these entries that has none.
+    fn mirror_all(
+        &mut self,
+        machine: &mut impl Machine,
+        child: u16,
+        mirrored: &[usize],
+    ) -> Result<(), Errno> {
+        for index in mirrored {
+            if self.domains[usize::from(child)].slots[*index].run.len == 0 {
+                self.mirror(machine, child, *index)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether an entry was made for a domain below this one: that one's alone, and no business of its

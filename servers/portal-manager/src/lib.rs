@@ -23,11 +23,13 @@ extern crate alloc;
 pub mod admission;
 pub mod arena;
 mod births;
+mod building;
 pub mod consent;
 pub mod fault_handlers;
 mod forms;
 pub mod frames;
 pub mod gifts;
+pub mod interfaces;
 pub mod interposition;
 pub mod letters;
 mod limbo;
@@ -46,8 +48,10 @@ pub mod unwind;
 
 pub use arena::Run;
 use pebble_abi::errno::Errno;
+use pebble_portal::hardware::instance::Site;
 
-pub use manager::{Domain, Goal, Interface, Manager, Slot};
+pub use interfaces::Interface;
+pub use manager::{Domain, Goal, Manager, Slot};
 pub use subjects::Subject;
 
 /// The memory that the portal manager may touch, and what it asks others for.
@@ -56,7 +60,8 @@ pub trait Machine {
     fn table(&self, asid: u16, index: u16) -> u64;
     /// Entry of the table that all dead domains share.
     fn set_dead_entry(&mut self, index: u16, word: u64);
-    fn set_code(&mut self, offset: u64, doubles: &[u64]);
+    /// So many double words of the arena from there on. What is [copied](Site::copy) there can be executed.
+    fn site(&mut self, offset: u64, doubles: usize) -> impl Site;
     fn code_word(&self, offset: u64) -> u64;
     /// Threads that have a block.
     fn threads(&self) -> impl Iterator<Item = u16>;

@@ -1,11 +1,27 @@
 //! The portal code that is made while the system runs.
 
+use crate::Machine;
 use crate::arena::{Arena, Run};
 use crate::births::Births;
-use crate::forms::Forms;
+use crate::forms::{Constant, Forms, Written};
 use crate::reopening::Reopening;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use pebble_abi::errno::{self, Errno};
+use pebble_arch::Arch;
+use pebble_portal::hardware::{CompileError, Connection, Shape};
+
+/// Why there is no portal.
+pub(crate) enum Failure {
+    Compiling(CompileError),
+    Placing(Errno),
+}
+
+impl From<Errno> for Failure {
+    fn from(error: Errno) -> Self {
+        Failure::Placing(error)
+    }
+}
 
 /// Code in limbo is looked through once there are so many runs that were not there the last time.
 pub(crate) const LIMBO: usize = 48;
@@ -27,8 +43,8 @@ pub(crate) struct Made {
     pub births: Births,
     /// What may be wanted again, before it is in limbo.
     pub reopening: Reopening,
-    /// Where a portal is made; none while that goes on.
-    pub forms: Option<Box<Forms>>,
+    /// What portals are copies of.
+    pub forms: Box<Forms>,
 }
 
 impl Made {
@@ -44,7 +60,27 @@ impl Made {
             closed: none,
             births: Births::default(),
             reopening: Reopening::default(),
-            forms: Some(Box::default()),
+            forms: Box::default(),
         }
+    }
+    /// A portal that the verifier has accepted in its place, and where its constant is.
+    pub fn make<A: Arch>(
+        &mut self,
+        machine: &mut impl Machine,
+        written: Written,
+        shape: Shape,
+        c: &Connection,
+    ) -> Result<(Run, Constant), Failure> {
+        let Made { arena, forms, .. } = self;
+        let form = forms.of(written, shape, c, A::PROCESSOR).map_err(Failure::Compiling)?;
+        let (form, constant) = form.ok_or(errno::EINVAL)?;
+        let doubles = form.doubles().len();
+        let run = arena.place(machine, doubles)?;
+        let placed = form.place(&mut machine.site(run.at.into(), doubles), shape, c, A::PROCESSOR);
+        if placed.is_err() {
+            arena.give(run);
+            return Err(Failure::Placing(errno::EINVAL));
+        }
+        Ok((run, constant))
     }
 }

@@ -25,10 +25,11 @@ use pebble::abi::{errno, map};
 use pebble::api::{self, Errno};
 use pebble::link::{Import, More};
 use pebble::portal;
-use pebble::region::{self, CODE, SHARED_DATA, TABLES, THREADS};
+use pebble::region::{self, CODE, SHARED_DATA, TABLES, THREADS, Words};
 use pebble::sync::{Guard, Lock};
 use pebble::words::{Asid, ThreadId};
 use pebble_boot::BootInfo;
+use pebble_portal::hardware::instance::Site;
 use pebble_portal_manager::Machine;
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::manager::MAX_PORTALS;
@@ -95,6 +96,27 @@ fn address(import: &Import, asid: u16) -> Result<u64, Errno> {
     }
 }
 
+/// Where portal code is written.
+struct Place(Words);
+
+impl Site for Place {
+    fn copy(&mut self, doubles: &[u64]) {
+        self.0.copy(doubles);
+        region::fence_i();
+    }
+
+    // What is filled in is a constant, and no instruction.
+    #[inline(always)]
+    fn set(&mut self, at: usize, double: u64) {
+        self.0.write(at, double);
+    }
+
+    #[inline(always)]
+    fn get(&self, at: usize) -> u64 {
+        self.0.read(at)
+    }
+}
+
 impl Machine for Real {
     fn set_table(&mut self, asid: u16, index: u16, word: u64) {
         TABLES.write(u64::from(asid) * map::TABLE_BYTES + u64::from(index) * 8, word);
@@ -108,9 +130,8 @@ impl Machine for Real {
         TABLES.read(u64::from(asid) * map::TABLE_BYTES + u64::from(index) * 8)
     }
 
-    fn set_code(&mut self, offset: u64, doubles: &[u64]) {
-        CODE.write_words(offset, doubles);
-        region::fence_i();
+    fn site(&mut self, offset: u64, doubles: usize) -> impl Site {
+        Place(CODE.words(offset, doubles))
     }
 
     fn code_word(&self, offset: u64) -> u64 {

@@ -3,9 +3,9 @@
 use crate::Machine;
 use crate::admission::Policies;
 use crate::arena::Run;
-use crate::consent::text;
 use crate::fault_handlers::Handled;
 use crate::frames::Current;
+use crate::interfaces::{Interface, Name};
 use crate::letters::Letters;
 use crate::made::Made;
 use crate::notify::Detour;
@@ -59,21 +59,6 @@ pub struct Slot {
     pub subject: Option<NonZeroU16>,
     /// The program that has put it there ([`crate::gifts`]); `None`: it was asked for.
     pub giver: Option<NonZeroU16>,
-}
-
-pub struct Interface {
-    /// Empty: a controller's handler, for stubs alone.
-    pub name: String,
-    /// 0: withdrawn.
-    pub asid: u16,
-    pub entry: u64,
-    pub spec: Spec,
-    /// Of an interface without an owner: the role that it belongs to.
-    pub role: Option<NonZeroU16>,
-    /// The image's manifest answers for its letters: whoever may open it gives them.
-    pub vouched: bool,
-    /// The specification as calls pass it; made when the interface is.
-    pub text: [u64; 2],
 }
 
 #[derive(Default)]
@@ -216,16 +201,7 @@ impl<A: Arch> Manager<A> {
         for i in &info.interfaces {
             domains.get_mut(usize::from(i.asid)).ok_or(errno::EINVAL)?.exports = true;
             let spec = Spec::parse(&i.spec).map_err(|_| errno::EINVAL)?;
-            let text = text(&spec);
-            interfaces.push(Interface {
-                name: i.name.clone(),
-                asid: i.asid,
-                entry: i.entry,
-                spec,
-                role: None,
-                vouched: true,
-                text,
-            });
+            interfaces.push(Interface::new(&i.name, i.asid, i.entry, spec).vouched());
         }
         for p in &info.portals {
             let domain = domains.get_mut(p.asid as usize).ok_or(errno::EINVAL)?;
@@ -239,7 +215,7 @@ impl<A: Arch> Manager<A> {
                 let (host, guest) = shared.map_or((0, 0), |i| (p.asid, i.asid));
                 Run { at: (p.code - map::CODE_VA) as u32, len, host, guest }
             };
-            let goal = match interfaces.get(p.interface as usize).map(|i| i.name.as_str()) {
+            let goal = match interfaces.get(p.interface as usize).map(|i| &*i.name) {
                 None => Goal::Common,
                 Some("scheduler.p") => Goal::Wait(p.constant as u16),
                 Some("scheduler.v") => Goal::Signal(p.constant as u16),
@@ -318,15 +294,7 @@ impl<A: Arch> Manager<A> {
         if needs_stacks {
             self.stacks(machine, asid, STACKS as u16)?;
         }
-        self.add_interface(Interface {
-            name: name.into(),
-            asid,
-            entry,
-            spec,
-            role: None,
-            vouched: false,
-            text: [0; 2],
-        })
+        self.add_interface(Interface::new(name, asid, entry, spec))
     }
 
     /// At least so many stacks in a domain's queue.
@@ -345,8 +313,7 @@ impl<A: Arch> Manager<A> {
         self.stacks(machine, asid, STACKS as u16)
     }
 
-    pub(crate) fn add_interface(&mut self, mut interface: Interface) -> Result<u16, Errno> {
-        interface.text = text(&interface.spec);
+    pub(crate) fn add_interface(&mut self, interface: Interface) -> Result<u16, Errno> {
         self.domains[usize::from(interface.asid)].exports = true;
         let free = |m: &Self| m.interfaces.iter().position(|i| i.asid == 0);
         let mut place = free(self);
@@ -378,7 +345,7 @@ impl<A: Arch> Manager<A> {
     /// The interface goes, before anybody could open it (its name was refused).
     pub fn unregister(&mut self, interface: u16) {
         if let Some(i) = self.interfaces.get_mut(interface as usize) {
-            (i.asid, i.name) = (0, String::new());
+            (i.asid, i.name) = (0, Name::default());
         }
     }
 
@@ -468,7 +435,7 @@ impl<A: Arch> Manager<A> {
 
     /// No interface of the domain's is found any more, and what others had opened answers CLOSED.
     fn bar(&mut self, machine: &mut impl Machine, asid: u16) {
-        self.interfaces.iter_mut().filter(|i| i.asid == asid).for_each(|i| i.name = String::new());
+        self.interfaces.iter_mut().filter(|i| i.asid == asid).for_each(|i| i.name = Name::default());
         let clients = self.clients(|goal| self.leads_to(goal, asid));
         for (other, index) in clients.into_iter().filter(|(other, _)| *other != asid) {
             self.entomb(machine, other, index, asid);
@@ -502,6 +469,7 @@ impl<A: Arch> Manager<A> {
         self.take_stacks(machine, id);
         self.domains[n] = Domain::default();
         self.forget_shown(id);
+        self.made.births.forget(id);
         Ok(())
     }
 

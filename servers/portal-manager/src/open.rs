@@ -1,30 +1,18 @@
-//! Opening and closing portals: compile, verify, place, write the table word.
+//! Opening and closing portals: find an entry, have the code built, write the table word.
 
 use crate::Machine;
-use crate::arena::{Run, Take};
+use crate::arena::Run;
 use crate::gifts::GIFTS;
 use crate::manager::{Domain, Goal, MAX_PORTALS, Manager, Slot};
-use crate::replacement::NOBODY;
+use crate::slots::Slots;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
-use core::ops::Range;
 use pebble_abi::consent::Letters;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::words::Asid;
-use pebble_abi::{map, status, sys};
+use pebble_abi::{map, sys};
 use pebble_arch::Arch;
-use pebble_portal::hardware::{Connection, Shape, Short, ir};
-use pebble_portal::spec::{Spec, Stack, WindowKind};
-
-/// For portals whose shape ignores the specification.
-pub(crate) fn plain() -> Spec {
-    Spec {
-        stack: Stack::Shared,
-        state: pebble_portal::spec::State::Minimal,
-        args: Default::default(),
-        results: 0,
-    }
-}
+use pebble_portal::hardware::{Connection, Shape, Short};
 
 /// Most names of one semaphore.
 pub const NAMES: usize = 4;
@@ -75,162 +63,25 @@ impl<A: Arch> Manager<A> {
         Ok(first)
     }
 
-    /// The table has pages for these entries, and the heap has room.
+    /// The table has pages for these entries, which are in order, and the heap has room.
     pub(crate) fn grow(
         &mut self,
         machine: &mut impl Machine,
         asid: u16,
-        entries: Range<usize>,
+        entries: impl Iterator<Item = usize> + Clone,
     ) -> Result<(), Errno> {
-        self.grant_table(asid, entries.clone())?;
-        let domain = &mut self.domains[asid as usize];
-        domain.slots.reserve(entries.clone())?;
-        while entries.end.div_ceil(map::TABLE_ENTRIES_PER_PAGE) > usize::from(domain.pages) + 1 {
-            let page = u32::from(domain.pages) + 1;
-            machine.grow_table(asid, page)?;
+        let last = entries.clone().last().unwrap_or_default();
+        let more = self.domains[usize::from(asid)].slots.missing(entries);
+        if more > 0 {
+            self.grant_table(asid, more)?;
+            Slots::reserve()?;
+        }
+        let domain = &mut self.domains[usize::from(asid)];
+        while last / map::TABLE_ENTRIES_PER_PAGE > usize::from(domain.pages) {
+            machine.grow_table(asid, u32::from(domain.pages) + 1)?;
             domain.pages += 1;
         }
         Ok(())
-    }
-
-    pub(crate) fn place_code(&mut self, machine: &mut impl Machine, doubles: &[u64]) -> Result<Run, Errno> {
-        loop {
-            match self.made.arena.take(doubles.len() as u32 * 8) {
-                Take::Run(run) => {
-                    machine.set_code(run.at.into(), doubles);
-                    return Ok(run);
-                }
-                Take::Page(page) => {
-                    machine.grow_code(page)?;
-                    self.made.arena.grown();
-                }
-                Take::Full => return Err(errno::ECODE),
-            }
-        }
-    }
-
-    /// Compiles, verifies and places.
-    pub(crate) fn make(
-        &mut self,
-        machine: &mut impl Machine,
-        spec: &Spec,
-        shape: Shape,
-        c: &Connection,
-    ) -> Result<Run, Errno> {
-        let mut forms = self.made.forms.take().ok_or(errno::EBUSY)?;
-        let made = match forms.make(spec, shape, c, A::PROCESSOR) {
-            Ok(true) => self.place_code(machine, forms.portal()),
-            Ok(false) => Err(errno::EINVAL),
-            Err(error) => Err(self.refuse_code(c.callee.asid, spec, error)),
-        };
-        self.made.forms = Some(forms);
-        made
-    }
-
-    /// Code for a slot's goal.
-    pub(crate) fn build(
-        &mut self,
-        machine: &mut impl Machine,
-        asid: u16,
-        index: u16,
-        slot: &Slot,
-    ) -> Result<Run, Errno> {
-        if let Some(run) = self.reopen(machine, asid, index, slot) {
-            return Ok(run);
-        }
-        let run = self.build_anew(machine, asid, index, slot)?;
-        self.remember(asid, index, slot, run);
-        Ok(run)
-    }
-
-    fn build_anew(
-        &mut self,
-        machine: &mut impl Machine,
-        asid: u16,
-        index: u16,
-        slot: &Slot,
-    ) -> Result<Run, Errno> {
-        let caller = self.domains[asid as usize].view;
-        let templates = self.letters.registered.clone();
-        let mut c = Connection {
-            caller,
-            index,
-            constant: slot.constant,
-            counter: slot.counter,
-            templates: &templates,
-            ..Connection::default()
-        };
-        let (interface, shape) = match slot.goal {
-            Goal::Interface(i) => (i, Shape::Call),
-            Goal::Wait(s) => (self.scheduler("scheduler.p")?, Shape::Wait(s)),
-            Goal::Signal(s) => (self.scheduler("scheduler.v")?, Shape::Signal(s)),
-            Goal::Closed(target) => {
-                return self.make(machine, &plain(), Shape::Short(ir::closed(status::CLOSED, target)), &c);
-            }
-            Goal::Free | Goal::Common => return Ok(Run::default()),
-        };
-        let i = self.interfaces.get(interface as usize).filter(|i| i.asid != 0).ok_or(errno::ENOENT)?;
-        if i.asid == NOBODY {
-            let dead = i.entry as u16;
-            return self.build_vacant(machine, dead, &c);
-        }
-        let (callee, stub) = (i.asid, i.name.is_empty());
-        let spec = i.seen_from(slot.subject);
-        let needs_stacks = spec.stack != i.spec.stack;
-        c.entry = i.entry;
-        if spec.windows().next().is_some() {
-            self.lend(machine, asid, callee, &spec)?;
-            c.caller = self.domains[asid as usize].view;
-        }
-        c.callee = self.domains[callee as usize].view;
-        // Two exclusive domains share no stack, and keep no frame between them.
-        let tail = c.caller.exclusive && c.callee.exclusive && shape == Shape::Call;
-        let shape = if tail { Shape::Tail } else { shape };
-        let shared = spec.stack == Stack::Shared && callee != asid;
-        if shared {
-            self.show_stacks(machine, asid, callee)?;
-        } else if needs_stacks {
-            self.provide_stacks(machine, callee)?;
-        }
-        // A controller answers for the portal that a stub stands for, and can feign errors only to its own
-        // child.
-        c.keeps_status = stub && shape == Shape::Call;
-        // What was opened for a controlled domain tells that one's number.
-        c.subject = slot.subject.filter(|_| shape == Shape::Call).map_or(0, NonZeroU16::get);
-        let made = self.make(machine, &spec, shape, &c);
-        if !shared {
-            return made;
-        }
-        let made = made.inspect_err(|_| self.hide_stacks(machine))?;
-        Ok(Run { host: asid, guest: callee, ..made })
-    }
-
-    /// What windows need of the two domains: asked for once.
-    fn lend(
-        &mut self,
-        machine: &mut impl Machine,
-        caller: u16,
-        callee: u16,
-        spec: &Spec,
-    ) -> Result<(), Errno> {
-        let moves = spec.windows().any(|(_, w, _)| matches!(w, WindowKind::Tear | WindowKind::Get));
-        if self.domains[caller as usize].view.l1 == 0 {
-            self.domains[caller as usize].view.l1 = machine.space(caller)?;
-        }
-        for asid in [Some(callee), moves.then_some(caller)].into_iter().flatten() {
-            if self.domains[asid as usize].view.windows == 0 {
-                self.domains[asid as usize].view.windows = machine.windows(asid)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn scheduler(&self, name: &str) -> Result<u16, Errno> {
-        self.interfaces
-            .iter()
-            .position(|i| i.asid != 0 && i.name == name)
-            .map(|n| n as u16)
-            .ok_or(errno::ENOENT)
     }
 
     /// Fills slots from `first` on; all or none.
@@ -492,7 +343,7 @@ impl<A: Arch> Manager<A> {
     /// The common code for closed portals: -EBADF.
     pub fn prepare(&mut self, machine: &mut impl Machine) -> Result<(), Errno> {
         let answer = Short::Constant { value: -errno::EBADF, status: 0 };
-        let run = self.make(machine, &plain(), Shape::Short(answer), &Connection::default())?;
+        let run = self.make_plain(machine, Shape::Short(answer), &Connection::default())?;
         self.made.closed = map::CODE_VA + u64::from(run.at);
         Ok(())
     }
@@ -509,14 +360,14 @@ impl<A: Arch> Manager<A> {
         machine.set_table(asid, sys::SYS_HRTIME as u16, self.code.hrtime);
         self.identity(machine, view)?;
         self.domains[asid as usize].open += 3;
-        self.bear(machine, view, None, &[]);
+        self.bear(machine, &view, None, &[]);
         for n in 0..self.system.len() {
             let (index, interface) = self.system[n];
             if self.domains[usize::from(asid)].slots[usize::from(index)].goal == Goal::Common {
                 self.fill(machine, asid, index.into(), &[(Goal::Interface(interface), 0)])?;
             }
         }
-        self.learn(view, None, &[]);
+        self.learn(&view, None, &[]);
         Ok(())
     }
 
@@ -553,7 +404,7 @@ impl<A: Arch> Manager<A> {
     ) -> Result<(), Errno> {
         let own = Connection { caller: view, ..Connection::default() };
         let identity = Short::Constant { value: view.asid.into(), status: 0 };
-        let run = self.make(machine, &plain(), Shape::Short(identity), &own)?;
+        let run = self.make_plain(machine, Shape::Short(identity), &own)?;
         self.domains[view.asid as usize].slots[sys::SYS_GET_ASID] =
             Slot { goal: Goal::Common, run, ..Slot::default() };
         machine.set_table(view.asid, sys::SYS_GET_ASID as u16, map::CODE_VA + u64::from(run.at));

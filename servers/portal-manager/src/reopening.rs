@@ -25,6 +25,7 @@ use crate::{Interface, Machine};
 use alloc::vec::Vec;
 use pebble_arch::Arch;
 use pebble_portal::hardware::Domain as View;
+use pebble_portal::hardware::instance::Site;
 use pebble_portal::spec::Stack;
 
 /// As many portals are remembered, each in the place that its entry decides.
@@ -153,19 +154,19 @@ impl<A: Arch> Manager<A> {
         }
         known.run = run;
         if let Constant::At(at) = known.constant {
-            machine.set_code(u64::from(run.at) + u64::from(at) * 8, &[slot.constant]);
+            machine.site(u64::from(run.at) + u64::from(at) * 8, 1).set(0, slot.constant);
         }
         Some(run)
     }
 
     /// This code was made for the entry just now. Who opens portals by name, which have no constant, hardly
     /// ever does it twice.
-    pub(crate) fn remember(&mut self, asid: u16, index: u16, slot: &Slot, run: Run) {
-        let Manager { domains, interfaces, made, .. } = self;
-        let constant = made.forms.as_ref().map_or(Constant::Unknown, |forms| forms.constant());
-        if slot.constant == 0 || constant == Constant::Unknown || run.host != 0 {
+    #[inline(always)]
+    pub(crate) fn remember(&mut self, asid: u16, index: u16, slot: &Slot, run: Run, constant: Constant) {
+        if slot.constant == 0 || constant == Constant::Unknown {
             return;
         }
+        let Manager { domains, interfaces, made, .. } = self;
         let Some(source) = source(domains, interfaces, asid, slot) else { return };
         if let Some(before) = made.reopening.remember(index, source, run, constant) {
             self.bury(before);

@@ -22,7 +22,8 @@ mod role;
 use crate::Machine;
 use crate::arena::Run;
 use crate::frames::{self, Current};
-use crate::manager::{Goal, Interface, Manager, Slot};
+use crate::interfaces::{Interface, text};
+use crate::manager::{Goal, Manager, Slot};
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
@@ -30,7 +31,7 @@ use pebble_abi::words::Asid;
 use pebble_abi::{map, status, sys};
 use pebble_arch::Arch;
 use pebble_portal::Spec;
-use pebble_portal::hardware::{Connection, Shape, Short, ir};
+use pebble_portal::hardware::{Connection, Shape, Short};
 use pebble_portal::spec::Stack;
 use role::Offer;
 pub(crate) use role::Replacement;
@@ -180,17 +181,6 @@ impl<A: Arch> Manager<A> {
         self.discard(Slot { counter: None, ..old });
     }
 
-    /// Code for an interface of a role that nobody has.
-    pub(crate) fn build_vacant(
-        &mut self,
-        machine: &mut impl Machine,
-        dead: u16,
-        c: &Connection,
-    ) -> Result<Run, Errno> {
-        let answer: Short = ir::closed(status::CLOSED, dead);
-        self.make(machine, &crate::open::plain(), Shape::Short(answer), c)
-    }
-
     /// A fresh domain enters a role: its table gets what the role's system part has.
     pub fn adopt(
         &mut self,
@@ -293,7 +283,7 @@ impl<A: Arch> Manager<A> {
     fn own_top(&mut self, machine: &mut impl Machine, asid: u16) -> Result<u16, Errno> {
         let index = self.find(machine, asid, 1)?;
         let c = Connection { caller: self.domains[asid as usize].view, ..Connection::default() };
-        let run = self.make(machine, &crate::open::plain(), Shape::Short(Short::Top), &c)?;
+        let run = self.make_plain(machine, Shape::Short(Short::Top), &c)?;
         self.domains[asid as usize].slots[index] = Slot { goal: Goal::Common, run, ..Slot::default() };
         self.domains[asid as usize].open += 1;
         machine.set_table(asid, index as u16, map::CODE_VA + u64::from(run.at));
@@ -330,8 +320,7 @@ impl<A: Arch> Manager<A> {
             |i: &&Interface| holder.map_or(i.asid == NOBODY && i.role == Some(role), |old| i.asid == old);
         let vouched =
             self.interfaces.iter().filter(its).any(|i| i.vouched && i.name == name && i.spec == spec);
-        let unlisted =
-            Interface { name: UNLISTED.into(), asid: owner, entry, spec, role: None, vouched, text: [0; 2] };
+        let unlisted = Interface { vouched, ..Interface::new(UNLISTED, owner, entry, spec) };
         let number = self.add_interface(unlisted)?;
         self.successor(successor)?.reached.push(number);
         self.open(machine, asid, number)
@@ -367,7 +356,7 @@ impl<A: Arch> Manager<A> {
         self.domain(asid)?;
         if self.made.moved == 0 {
             let shape = Shape::Leave(status::MOVED as u16);
-            let run = self.make(machine, &crate::open::plain(), shape, &Connection::default())?;
+            let run = self.make_plain(machine, shape, &Connection::default())?;
             self.made.moved = map::CODE_VA + u64::from(run.at);
         }
         machine.set_table(asid.number(), sys::LEAVE_MOVED as u16, self.made.moved);
@@ -388,7 +377,7 @@ impl<A: Arch> Manager<A> {
                 continue;
             }
             let successor = self.replacement.successors.iter().find(|s| s.asid == new).ok_or(errno::ESRCH)?;
-            let offer = successor.offers.iter().find(|o| o.name == i.name && o.spec == i.spec);
+            let offer = successor.offers.iter().find(|o| *o.name == *i.name && o.spec == i.spec);
             entries.push((n, offer.ok_or(errno::ENOENT)?.entry));
         }
         let needs_stacks = |n: &(u16, u64)| self.interfaces[n.0 as usize].spec.stack == Stack::New;
@@ -477,7 +466,7 @@ impl<A: Arch> Manager<A> {
             for (float, run) in [false, true].into_iter().zip(&mut runs) {
                 let caller = pebble_portal::hardware::Domain { float, ..Default::default() };
                 let c = Connection { caller, callee, entry, ..Connection::default() };
-                *run = self.make(machine, &spec, shape, &c)?;
+                *run = self.make(machine, (&spec, text(&spec)), shape, &c)?;
             }
             made.push((index as u16, runs));
         }

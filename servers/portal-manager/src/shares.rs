@@ -7,7 +7,6 @@
 
 use crate::manager::{Domain, Manager};
 use core::num::NonZeroU16;
-use core::ops::Range;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::map;
 use pebble_abi::share::{self, Share};
@@ -85,15 +84,10 @@ impl<A: Arch> Manager<A> {
         self.grant(asid, &share::RANGES, self.handled.iter().map(|h| (h.asid, 1)), 1)
     }
 
-    /// Entries of a domain's table, which may lie where it has none yet.
-    pub(crate) fn grant_table(&self, asid: u16, entries: Range<usize>) -> Result<(), Errno> {
-        match self.domains[usize::from(asid)].slots.missing(entries) {
-            0 => Ok(()),
-            more => {
-                let tables = self.domains.iter().zip(0u16..).map(|(d, asid)| (asid, d.slots.chunks()));
-                self.grant(asid, &share::TABLES, tables, more)
-            }
-        }
+    /// So many parts more of what is known of a domain's table.
+    pub(crate) fn grant_table(&self, asid: u16, more: usize) -> Result<(), Errno> {
+        let tables = self.domains.iter().zip(0u16..).map(|(d, asid)| (asid, d.slots.chunks()));
+        self.grant(asid, &share::TABLES, tables, more)
     }
 
     /// Another portal in a domain's table, however long its code is.

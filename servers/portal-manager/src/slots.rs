@@ -12,10 +12,10 @@ use crate::arena::Run;
 use crate::manager::{Goal, Slot};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ops::{Index, IndexMut, Range};
+use core::ops::{Index, IndexMut};
 use pebble_abi::errno::{self, Errno};
 
-pub(crate) const CHUNK: usize = 32;
+const CHUNK: usize = 32;
 /// Bytes that must be left for what else there is: names, specifications, lists, above all of code in limbo
 /// and of free code.
 const SPARE: usize = 384 << 10;
@@ -35,6 +35,8 @@ pub struct Slots {
     len: usize,
     /// Chunks that are there.
     there: usize,
+    /// So often an entry may have changed.
+    changes: u64,
 }
 
 impl Slots {
@@ -81,18 +83,26 @@ impl Slots {
         self.there
     }
 
-    /// How many more it would have with these entries.
-    pub fn missing(&self, range: Range<usize>) -> usize {
-        let chunks = range.start / CHUNK..range.end.div_ceil(CHUNK);
-        chunks.filter(|n| !self.chunks.get(*n).is_some_and(Option::is_some)).count()
+    /// Whenever an entry changes this does.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
     }
 
-    /// Room for the entries `range`, and some to spare: -EAGAIN before the heap is at its end, for afterwards
-    /// it is too late to say so.
-    pub fn reserve(&self, range: Range<usize>) -> Result<(), Errno> {
-        if self.missing(range) == 0 {
-            return Ok(());
+    /// How many more it would have with these entries, which are in order.
+    pub fn missing(&self, entries: impl Iterator<Item = usize>) -> usize {
+        let (mut missing, mut before) = (0, None);
+        for chunk in entries.map(|index| index / CHUNK) {
+            if before != Some(chunk) {
+                missing += usize::from(!self.chunks.get(chunk).is_some_and(Option::is_some));
+            }
+            before = Some(chunk);
         }
+        missing
+    }
+
+    /// Room for new chunks, and some to spare: -EAGAIN before the heap is at its end, for afterwards it is too
+    /// late to say so.
+    pub fn reserve() -> Result<(), Errno> {
         Vec::<u8>::new().try_reserve_exact(SPARE).map_err(|_| errno::EAGAIN)
     }
 
@@ -100,6 +110,7 @@ impl Slots {
     pub fn take(&mut self, index: usize) -> Slot {
         let Some(place) = self.chunks.get_mut(index / CHUNK) else { return FREE };
         let Some(chunk) = place else { return FREE };
+        self.changes += 1;
         let taken = core::mem::take(&mut chunk[index % CHUNK]);
         if chunk.iter().all(|slot| slot.goal == Goal::Free) {
             *place = None;
@@ -122,6 +133,7 @@ impl Index<usize> for Slots {
 
 impl IndexMut<usize> for Slots {
     fn index_mut(&mut self, index: usize) -> &mut Slot {
+        self.changes += 1;
         self.len = self.len.max(index + 1);
         let chunk = index / CHUNK;
         if self.chunks.len() <= chunk {

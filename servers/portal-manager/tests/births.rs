@@ -98,7 +98,7 @@ fn succeed(manager: &mut Manager, machine: &mut Fake, old: u16) -> u16 {
         .interfaces
         .iter()
         .filter(|i| i.asid == old)
-        .map(|i| (i.name.clone(), i.spec.clone()))
+        .map(|i| (i.name.to_string(), i.spec.clone()))
         .collect();
     for (n, (name, spec)) in offers.into_iter().enumerate() {
         let entry = 0x2_0000 + n as u64 * 64 + u64::from(new);

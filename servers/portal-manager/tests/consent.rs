@@ -170,7 +170,7 @@ fn a_child_gives_nothing_of_its_controllers() {
     let index = m.open_below(&mut machine, CHILD.into(), deep, GIVEN).expect("given");
     let words = |m: &Manager, machine: &Fake, asid: u16, index: u16| {
         let run = m.domains[usize::from(asid)].slots[usize::from(index)].run;
-        machine.code[run.at as usize / 4..][..run.len as usize / 4].to_vec()
+        machine.code[run.at as usize / 8..][..run.len as usize / 8].to_vec()
     };
     assert!(machine.shown.is_empty(), "{:?}", machine.shown);
     assert!(m.domains[usize::from(GUEST)].stacks > 0, "it runs on its own");

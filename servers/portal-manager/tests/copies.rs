@@ -28,7 +28,7 @@ fn mirrors(m: &Manager, parent: u16, handler: u64) {
         let original = m.seen(parent, index).filter(|_| !is_behalf(m, parent, index));
         assert_eq!(stub.is_some(), original.is_some(), "index {index}");
         let Some((stub, original)) = stub.zip(original) else { continue };
-        assert_eq!((stub.asid, stub.name.as_str()), (parent, ""));
+        assert_eq!((stub.asid, &*stub.name), (parent, ""));
         assert_eq!(stub.entry & !4, handler, "index {index}");
         assert_eq!(&stub.spec.args[1..], &original.args[..], "index {index}");
         assert_eq!(stub.spec.results, original.results, "index {index}");

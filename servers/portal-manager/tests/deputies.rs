@@ -30,15 +30,7 @@ fn programs() -> (Manager, Fake) {
         ("process.list", SERVER, "npi>4"),
     ] {
         let spec = Spec::parse(spec).expect("a specification");
-        m.interfaces.push(Interface {
-            name: name.into(),
-            asid,
-            entry: 0x1_0000,
-            spec,
-            role: None,
-            vouched: true,
-            text: [0; 2],
-        });
+        m.interfaces.push(Interface::new(name, asid, 0x1_0000, spec).vouched());
     }
     (m, machine)
 }

@@ -52,7 +52,8 @@ fn register(manager: &mut Manager, machine: &mut Fake, code: &[Operation]) -> Re
 fn words(manager: &Manager, machine: &Fake, asid: u16, index: u16) -> Vec<u32> {
     let run = manager.domains[usize::from(asid)].slots[usize::from(index)].run;
     assert_eq!(machine.table(asid, index), map::CODE_VA + u64::from(run.at), "the table leads elsewhere");
-    machine.code[run.at as usize / 4..][..run.len as usize / 4].to_vec()
+    let doubles = &machine.code[run.at as usize / 8..][..run.len as usize / 8];
+    doubles.iter().flat_map(|double| [*double as u32, (double >> 32) as u32]).collect()
 }
 
 fn has(words: &[u32], code: &[u32]) -> bool {

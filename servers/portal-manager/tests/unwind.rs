@@ -8,6 +8,7 @@ use pebble_abi::errno::{self, Errno};
 use pebble_abi::{map, status, thread};
 use pebble_arch::riscv64::{fault, frame};
 use pebble_arch::{Arch, Layout, Riscv64};
+use pebble_portal_manager::Interface;
 use pebble_portal_manager::Machine;
 use std::num::NonZeroU16;
 
@@ -46,8 +47,7 @@ impl Stack {
     fn call(&mut self, words: u64, caller: u16, callee: u16, index: u64) -> u64 {
         self.code += 16;
         let description = words | u64::from(caller) << 16 | u64::from(callee) << 32 | index << 48;
-        self.machine.code[self.code as usize / 4 - 2] = description as u32;
-        self.machine.code[self.code as usize / 4 - 1] = (description >> 32) as u32;
+        self.machine.code[self.code as usize / 8 - 1] = description;
         let base = self.top + 8;
         self.top += words * 8;
         self.machine.threads.insert((THREAD, self.top), map::CODE_VA + self.code);
@@ -297,15 +297,8 @@ impl Stack {
 
     /// It waits for a stack after a trap of this cause, with this index in `t0`.
     fn wait_after(&mut self, cause: u64, domain: u16, index: u16) -> Wait {
-        let stack_wait = pebble_portal_manager::Interface {
-            name: "scheduler.stack_wait".into(),
-            asid: SCHEDULER,
-            entry: 0x1_0000,
-            spec: pebble_portal::Spec::parse("nm").expect("a specification"),
-            role: None,
-            vouched: true,
-            text: [0; 2],
-        };
+        let spec = pebble_portal::Spec::parse("nm").expect("a specification");
+        let stack_wait = Interface::new("scheduler.stack_wait", SCHEDULER, 0x1_0000, spec).vouched();
         self.manager.interfaces.push(stack_wait);
         let pc = self.trap(domain, SCHEDULER, false);
         let registers = [1, 5, 10, 11].map(|x| self.word(frame::word(x)));
@@ -404,15 +397,8 @@ fn legs_that_end_are_marked_and_no_others() {
 #[test]
 fn a_domain_that_watches_is_told_once_for_each_leg() {
     let mut s = Stack::new();
-    let own = pebble_portal_manager::Interface {
-        name: "pm.unwind".into(),
-        asid: MANAGER,
-        entry: 0x1_0000,
-        spec: pebble_portal::Spec::parse("npii").expect("a specification"),
-        role: None,
-        vouched: true,
-        text: [0; 2],
-    };
+    let spec = pebble_portal::Spec::parse("npii").expect("a specification");
+    let own = Interface::new("pm.unwind", MANAGER, 0x1_0000, spec).vouched();
     s.manager.interfaces.push(own);
     let before = s.manager.stats();
     s.manager.own_semaphore(Some(CALLEE.into()), map::SEM_FIRST);

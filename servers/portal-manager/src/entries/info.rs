@@ -2,7 +2,6 @@
 //! been called.
 
 use crate::{request, survey, tidy};
-use pebble::abi::link::pack;
 use pebble::abi::{errno, map, sys};
 use pebble::link::More;
 use pebble::words::Asid;
@@ -60,7 +59,7 @@ pub extern "C" fn interface_info(
     request(|m, _| {
         let i = usize::try_from(interface).ok().and_then(|n| m.interfaces.get(n)).filter(|i| i.asid != 0);
         let i = i.ok_or(errno::ENOENT)?;
-        let [a, b, c] = pack::<3>(&i.name).unwrap_or_default();
+        let [a, b, c] = i.name.words().unwrap_or_default();
         *more = [a, b, c, spec_word(&i.spec)];
         Ok(i.asid.into())
     })

@@ -13,8 +13,8 @@ use pebble::link::More;
 use pebble::words::Asid;
 use pebble_portal_manager::Machine;
 use pebble_portal_manager::Subject;
-use pebble_portal_manager::consent::text;
 use pebble_portal_manager::frames::Current;
+use pebble_portal_manager::interfaces::text;
 use pebble_portal_manager::letters::Refused;
 
 /// A domain without a table, or one that the process server has made and not started, becomes the child of a

@@ -7,6 +7,7 @@ use pebble_abi::errno::{self, Errno};
 use pebble_abi::{map, sys, thread};
 use pebble_arch::{Arch, Riscv64};
 use pebble_boot::{BootInfo, CommonCode, Domain, Grant, Interface, Portal};
+use pebble_portal::hardware::instance::Site;
 use pebble_portal::hardware::{Connection, Shape, compile};
 use pebble_portal_manager::frames::Current;
 use pebble_portal_manager::{Goal, Machine, Slot};
@@ -27,7 +28,7 @@ pub const THREAD_END: u64 = map::CODE_VA + 16;
 
 pub struct Fake {
     pub tables: BTreeMap<(u16, u16), u64>,
-    pub code: Vec<u32>,
+    pub code: Vec<u64>,
     pub threads: BTreeMap<(u16, u64), u64>,
     pub data: BTreeMap<u64, u64>,
     pub code_pages: u32,
@@ -48,7 +49,7 @@ impl Fake {
             threads.insert((tid, thread::FRAMES), THREAD_END);
             threads.insert((tid, thread::SAVED_TOP), map::thread_va(tid) + thread::FRAMES);
         }
-        let code = vec![0; map::CODE_BYTES as usize / 4];
+        let code = vec![0; map::CODE_BYTES as usize / 8];
         Fake {
             tables: BTreeMap::new(),
             code,
@@ -97,6 +98,20 @@ impl Fake {
     }
 }
 
+struct Place<'a>(&'a mut [u64]);
+
+impl Site for Place<'_> {
+    fn copy(&mut self, doubles: &[u64]) {
+        self.0[..doubles.len()].copy_from_slice(doubles);
+    }
+    fn set(&mut self, at: usize, double: u64) {
+        self.0[at] = double;
+    }
+    fn get(&self, at: usize) -> u64 {
+        self.0[at]
+    }
+}
+
 impl Machine for Fake {
     fn set_table(&mut self, asid: u16, index: u16, word: u64) {
         self.tables.insert((asid, index), word);
@@ -105,18 +120,15 @@ impl Machine for Fake {
     fn table(&self, asid: u16, index: u16) -> u64 {
         self.tables.get(&(asid, index)).copied().unwrap_or(NONE)
     }
-    fn set_code(&mut self, offset: u64, doubles: &[u64]) {
+    fn site(&mut self, offset: u64, doubles: usize) -> impl Site {
         assert!(
-            offset + doubles.len() as u64 * 8 <= u64::from(self.code_pages) * map::PAGE,
+            offset + doubles as u64 * 8 <= u64::from(self.code_pages) * map::PAGE,
             "code beyond the arena's pages"
         );
-        for (to, from) in self.code[offset as usize / 4..].chunks_mut(2).zip(doubles) {
-            to.copy_from_slice(&[*from as u32, (*from >> 32) as u32]);
-        }
+        Place(&mut self.code[offset as usize / 8..][..doubles])
     }
     fn code_word(&self, offset: u64) -> u64 {
-        let at = offset as usize / 4;
-        u64::from(self.code[at]) | u64::from(self.code[at + 1]) << 32
+        self.code[offset as usize / 8]
     }
     fn threads(&self) -> impl Iterator<Item = u16> {
         [THREAD, THREAD + 1].into_iter()

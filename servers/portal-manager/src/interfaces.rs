@@ -1,0 +1,91 @@
+//! What can be opened: an entry point of a domain, under a name, with a specification.
+//!
+//! Whoever opens it passes the name in words, and needs to know a few things of the specification: both are
+//! found once, when the interface is made.
+
+use alloc::string::String;
+use core::num::NonZeroU16;
+use core::ops::Deref;
+use pebble_abi::link::pack;
+use pebble_portal::Spec;
+use pebble_portal::spec::WindowKind;
+
+pub struct Interface {
+    /// Empty: a controller's handler, for stubs alone.
+    pub name: Name,
+    /// 0: withdrawn.
+    pub asid: u16,
+    pub entry: u64,
+    pub spec: Spec,
+    /// Of an interface without an owner: the role that it belongs to.
+    pub role: Option<NonZeroU16>,
+    /// The image's manifest answers for its letters: whoever may open it gives them.
+    pub vouched: bool,
+    /// The specification as calls pass it.
+    pub(crate) text: [u64; 2],
+    /// It has windows: whether pages move.
+    pub(crate) moves: Option<bool>,
+}
+
+impl Interface {
+    /// A stranger's.
+    pub fn new(name: &str, asid: u16, entry: u64, spec: Spec) -> Self {
+        let windows = spec.windows().map(|(_, w, _)| matches!(w, WindowKind::Tear | WindowKind::Get));
+        let moves = windows.reduce(|a, b| a | b);
+        let text = text(&spec);
+        Interface { name: name.into(), asid, entry, spec, role: None, vouched: false, text, moves }
+    }
+
+    /// The image's.
+    pub fn vouched(self) -> Self {
+        Interface { vouched: true, ..self }
+    }
+}
+
+/// A name, and the same as calls pass it.
+#[derive(Default)]
+pub struct Name {
+    text: String,
+    words: Option<[u64; 3]>,
+}
+
+impl Name {
+    /// `words`: as calls pass it.
+    pub(crate) fn is(&self, words: [u64; 3]) -> bool {
+        // Word by word: `==` would compare bytes.
+        self.words.is_some_and(|its| its.iter().zip(&words).all(|(a, b)| a == b))
+    }
+
+    pub fn words(&self) -> Option<[u64; 3]> {
+        self.words
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Self {
+        Name { text: text.into(), words: pack(text) }
+    }
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl PartialEq<&str> for Name {
+    fn eq(&self, other: &&str) -> bool {
+        self.text == *other
+    }
+}
+
+/// The text of a specification in two words; none is longer.
+pub fn text(spec: &Spec) -> [u64; 2] {
+    let mut words = [0; 2];
+    for (n, letter) in spec.letters().take(16).enumerate() {
+        words[n / 8] |= u64::from(letter) << (n % 8 * 8);
+    }
+    words
+}
