@@ -64,7 +64,7 @@ impl<A: Arch> Manager<A> {
         if !core::mem::take(&mut self.domains[usize::from(giver)].gives) {
             return;
         }
-        for domain in &mut self.domains {
+        for domain in &mut self.domains[..self.end] {
             for index in 0..domain.slots.len() {
                 if is(domain.slots[index].giver, giver) {
                     domain.slots[index].giver = Some(GONE);

@@ -20,12 +20,13 @@
 
 use crate::Machine;
 use crate::interfaces::Interface;
-use crate::manager::{Goal, Manager, STACKS, is};
+use crate::manager::{Goal, Manager, STACKS, Slot, is};
 use crate::open::FIRST_OWN;
 use crate::subjects::Subject;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
 use core::num::NonZeroU16;
+use core::ops::Range;
 use pebble_abi::consent::Letters;
 use pebble_abi::control::{BEHALF, BEHALF_PM};
 use pebble_abi::errno::{self, Errno};
@@ -42,6 +43,16 @@ const KINDS: usize = 96;
 /// Most threads of domains that one controls: as many stacks as a domain can have, some for its own.
 const SERVED: u16 = 24;
 
+/// Whether there is something for the domain behind an entry.
+#[inline(always)]
+fn is_seen(index: usize, slot: &Slot) -> bool {
+    match slot.goal {
+        Goal::Free => false,
+        Goal::Common => slot.run.len != 0 || [sys::SYS_GET_THREAD_ID, sys::SYS_HRTIME].contains(&index),
+        _ => true,
+    }
+}
+
 /// What a stub takes of its original: the caller's words, and as many results.
 fn stub(original: &Spec) -> Result<Spec, Errno> {
     let mut spec = Spec { stack: Stack::New, state: State::Minimal, ..original.clone() };
@@ -52,8 +63,13 @@ fn stub(original: &Spec) -> Result<Spec, Errno> {
 
 impl<A: Arch> Manager<A> {
     pub(crate) fn on_behalf(&self, asid: u16, index: u16) -> bool {
-        let first = self.domains[asid as usize % map::MAX_DOMAINS].behalf;
-        first.is_some_and(|first| (first.get()..first.get() + BEHALF.len() as u16).contains(&index))
+        self.behalf_of(asid).contains(&index)
+    }
+
+    /// Where a domain's portals on behalf are.
+    fn behalf_of(&self, asid: u16) -> Range<u16> {
+        let first = self.domains[asid as usize % map::MAX_DOMAINS].behalf.map_or(0, NonZeroU16::get);
+        first..first + if first == 0 { 0 } else { BEHALF.len() as u16 }
     }
 
     /// The number of a controller's handler as an interface that has no name.
@@ -109,14 +125,11 @@ impl<A: Arch> Manager<A> {
     pub fn seen(&self, asid: u16, index: usize) -> Option<Spec> {
         let mut spec = Spec { stack: Stack::New, state: State::Minimal, args: ArrayVec::new(), results: 0 };
         let slot = self.domains.get(asid as usize)?.slots.get(index)?;
+        if !is_seen(index, slot) {
+            return None;
+        }
         match slot.goal {
-            Goal::Free => return None,
-            Goal::Common
-                if slot.run.len == 0 && ![sys::SYS_GET_THREAD_ID, sys::SYS_HRTIME].contains(&index) =>
-            {
-                return None;
-            }
-            Goal::Common | Goal::Wait(_) | Goal::Signal(_) => {}
+            Goal::Free | Goal::Common | Goal::Wait(_) | Goal::Signal(_) => {}
             Goal::Interface(i) => {
                 let original = &self.interfaces.get(i as usize)?.spec;
                 spec.args = original.args.iter().copied().filter(|a| a.is_word()).collect();
@@ -234,15 +247,7 @@ impl<A: Arch> Manager<A> {
             (NonZeroU16::new(controller), handler, NonZeroU16::new(behalf));
         (domain.served, domain.serves) = (0, 1);
         let end = if copy { self.domains[controller as usize].slots.len() } else { sys::FIRST_FREE };
-        let mut mirrored = Vec::new();
-        self.domains[controller as usize].slots.each_used(|index, _| {
-            if (sys::SYS_GET_ASID..end).contains(&index)
-                && !self.on_behalf(controller, index as u16)
-                && !self.is_for_other(controller, index)
-            {
-                mirrored.push(index);
-            }
-        });
+        let mirrored = self.mirrored(controller, sys::SYS_GET_ASID..end);
         // A controlled domain's entries are its controller's business alone: nothing is for a subject.
         self.for_itself(|m| {
             let Some(view) = view.filter(|_| copy) else { return m.mirror_all(machine, child, &mirrored) };
@@ -270,12 +275,23 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
-    /// Whether an entry was made for a domain below this one: that one's alone, and no business of its
-    /// siblings.
-    fn is_for_other(&self, controller: u16, index: usize) -> bool {
-        let outermost = self.outermost(controller);
-        let subject = self.domains[outermost as usize].slots.get(index).and_then(|slot| slot.subject);
-        subject.is_some_and(|s| s.get() != controller && self.is_below(s.get(), controller))
+    /// The controller's entries that its children have stubs for, in order. What was made for a domain below is
+    /// that one's alone, and no business of its siblings.
+    fn mirrored(&self, controller: u16, within: Range<usize>) -> Vec<usize> {
+        let (outermost, behalf) = (self.outermost(controller), self.behalf_of(controller));
+        let [table, outer] = [controller, outermost].map(|asid| &self.domains[usize::from(asid)]);
+        let mut mirrored = Vec::with_capacity(table.open);
+        table.slots.each_used(|index, slot| {
+            if !within.contains(&index) || behalf.contains(&(index as u16)) || !is_seen(index, slot) {
+                return;
+            }
+            let subject = if outermost == controller { slot.subject } else { outer.slots[index].subject };
+            let for_other = |s: NonZeroU16| s.get() != controller && self.is_below(s.get(), controller);
+            if !subject.is_some_and(for_other) {
+                mirrored.push(index);
+            }
+        });
+        mirrored
     }
 
     /// The portals on behalf for a domain that becomes a controller. One that is only controlled has no stubs
@@ -545,9 +561,9 @@ impl<A: Arch> Manager<A> {
         if self.domains[usize::from(asid)].behalf.is_some() {
             let controlled = |other: &u16| self.controller(*other).is_some() && self.is_below(*other, asid);
             let below = |other: &u16| *other == asid || controlled(other);
-            let family = (1..map::MAX_DOMAINS as u16).filter(below).collect::<Vec<_>>();
+            let family = (1..self.end as u16).filter(below).collect::<Vec<_>>();
             family.into_iter().for_each(|other| self.close_opened_for(machine, other));
-            self.domains
+            self.domains[..self.end]
                 .iter_mut()
                 .filter(|d| is(d.controller, asid))
                 .for_each(|child| child.controller = None);

@@ -70,14 +70,14 @@ impl<A: Arch> Manager<A> {
         });
         if let (Some(asid), false) = (dead, doubt || mentioned) {
             // Frames of its portals would mention it, so their code waits for nobody.
-            for (_, slot) in core::mem::take(&mut self.domains[usize::from(asid)].slots).used() {
+            core::mem::take(&mut self.domains[usize::from(asid)].slots).each_used(|_, slot| {
                 self.free_counter(slot.counter);
                 match limbo.last_mut().filter(|last| last.is_before(&slot.run)) {
                     Some(last) => last.len += slot.run.len,
                     None if slot.run.len > 0 => limbo.push(slot.run),
                     None => {}
                 }
-            }
+            });
         }
         let mut shared = false;
         limbo.retain_mut(|run| {

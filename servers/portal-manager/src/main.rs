@@ -139,8 +139,8 @@ impl Machine for Real {
     }
 
     fn threads(&self) -> impl Iterator<Item = u16> {
-        let bits = self.bits;
-        (0..map::MAX_THREADS as u16).filter(move |t| bits[usize::from(*t) / 64] >> (t % 64) & 1 == 1)
+        let words = (0u16..).step_by(64).zip(self.bits).filter(|(_, word)| *word != 0);
+        words.flat_map(|(first, word)| (first..first + 64).filter(move |t| word >> (t % 64) & 1 == 1))
     }
 
     fn thread_word(&self, tid: u16, offset: u64) -> u64 {

@@ -144,6 +144,8 @@ pub struct Request {
 
 pub struct Manager<A> {
     pub domains: Vec<Domain>,
+    /// No domain from here on was ever there: numbers are given away from the lowest.
+    pub(crate) end: usize,
     pub interfaces: Vec<Interface>,
     /// Interface of each system portal.
     pub(crate) system: Vec<(u16, u16)>,
@@ -195,6 +197,7 @@ impl<A: Arch> Manager<A> {
             };
             domain.reserve();
         }
+        let end = info.domains.iter().map(|d| usize::from(d.asid) + 1).max().unwrap_or_default();
         // Names of the image's servers stay theirs while nobody has their role.
         domains[NOBODY as usize].image = true;
         let mut interfaces = Vec::new();
@@ -232,6 +235,7 @@ impl<A: Arch> Manager<A> {
             .collect();
         let mut manager = Manager {
             domains,
+            end,
             interfaces,
             system,
             code: info.code,
@@ -259,6 +263,11 @@ impl<A: Arch> Manager<A> {
     pub fn domain(&mut self, asid: Asid) -> Result<&mut Domain, Errno> {
         let domain = asid.below(self.domains.len()).map(|n| &mut self.domains[n]);
         domain.filter(|d| d.alive).ok_or(errno::ESRCH)
+    }
+
+    /// Those that there ever were, by their numbers.
+    pub(crate) fn known(&self) -> impl Iterator<Item = (u16, &Domain)> {
+        (0..).zip(&self.domains[..self.end])
     }
 
     /// The number of a domain's own interface.
@@ -475,7 +484,7 @@ impl<A: Arch> Manager<A> {
 
     /// Portals, bytes of code, semaphores made here, interfaces with names.
     pub fn stats(&self) -> [u64; 4] {
-        let portals: usize = self.domains.iter().map(|d| d.open).sum();
+        let portals: usize = self.known().map(|(_, d)| d.open).sum();
         let semaphores = self.semaphores.owners.iter().flatten().count();
         let interfaces = self.interfaces.iter().filter(|i| i.asid != 0 && !i.name.is_empty()).count();
         [portals as u64, self.made.arena.used().into(), semaphores as u64, interfaces as u64]
@@ -485,7 +494,7 @@ impl<A: Arch> Manager<A> {
 impl Domain {
     /// Entries below the first free index belong to the system.
     pub(crate) fn reserve(&mut self) {
-        (0..sys::FIRST_FREE).for_each(|index| self.slots[index].goal = Goal::Common);
+        self.slots.reserve(sys::FIRST_FREE);
         self.hint = sys::FIRST_FREE;
     }
 }

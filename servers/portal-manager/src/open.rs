@@ -74,7 +74,7 @@ impl<A: Arch> Manager<A> {
         let more = self.domains[usize::from(asid)].slots.missing(entries);
         if more > 0 {
             self.grant_table(asid, more)?;
-            Slots::reserve()?;
+            Slots::spare()?;
         }
         let domain = &mut self.domains[usize::from(asid)];
         while last / map::TABLE_ENTRIES_PER_PAGE > usize::from(domain.pages) {
@@ -381,6 +381,7 @@ impl<A: Arch> Manager<A> {
         let fresh = |d: &&Domain| !d.alive && d.slots.is_empty();
         self.domains.get(asid as usize).filter(fresh).ok_or(errno::EINVAL)?;
         self.grow(machine, asid, 0..sys::FIRST_FREE)?;
+        self.end = self.end.max(usize::from(asid) + 1);
         let domain = &mut self.domains[asid as usize];
         domain.alive = true;
         domain.view = view;

@@ -155,7 +155,7 @@ impl<A: Arch> Manager<A> {
     /// Slots of living domains with such a goal.
     pub(crate) fn clients(&self, wanted: impl Fn(Goal) -> bool) -> Vec<(u16, u16)> {
         let mut found = Vec::new();
-        for (asid, domain) in (0u16..).zip(&self.domains).filter(|(_, d)| d.alive) {
+        for (asid, domain) in self.known().filter(|(_, d)| d.alive) {
             domain.slots.each_used(|index, slot| {
                 if wanted(slot.goal) {
                     found.push((asid, index as u16));

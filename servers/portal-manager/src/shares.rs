@@ -68,15 +68,15 @@ impl<A: Arch> Manager<A> {
 
     /// One more stack in a domain's queue.
     pub(crate) fn grant_stack(&self, asid: u16) -> Result<(), Errno> {
-        let queues = self.domains.iter().zip(0u16..).filter(|(d, _)| d.stacks != 0);
-        self.grant(asid, &share::STACKS, queues.map(|(d, asid)| (asid, d.stacks.into())), 1)
+        let queues = self.known().filter(|(_, d)| d.stacks != 0);
+        self.grant(asid, &share::STACKS, queues.map(|(asid, d)| (asid, d.stacks.into())), 1)
     }
 
     /// One more counter, of a portal in a domain's table.
     pub(crate) fn grant_counter(&self, asid: u16) -> Result<(), Errno> {
         let counted = |d: &Domain| d.slots.used().filter(|(_, slot)| slot.counter.is_some()).count();
-        let tables = self.domains.iter().zip(0u16..).filter(|(d, _)| d.counting);
-        self.grant(asid, &share::COUNTERS, tables.map(|(d, asid)| (asid, counted(d))), 1)
+        let tables = self.known().filter(|(_, d)| d.counting);
+        self.grant(asid, &share::COUNTERS, tables.map(|(asid, d)| (asid, counted(d))), 1)
     }
 
     /// One more range of addresses with a handler.
@@ -86,7 +86,7 @@ impl<A: Arch> Manager<A> {
 
     /// So many parts more of what is known of a domain's table.
     pub(crate) fn grant_table(&self, asid: u16, more: usize) -> Result<(), Errno> {
-        let tables = self.domains.iter().zip(0u16..).map(|(d, asid)| (asid, d.slots.chunks()));
+        let tables = self.known().map(|(asid, d)| (asid, d.slots.chunks()));
         self.grant(asid, &share::TABLES, tables, more)
     }
 
@@ -97,7 +97,7 @@ impl<A: Arch> Manager<A> {
             return Ok(());
         }
         let (family, mut its) = (self.family(asid), 0);
-        for (domain, asid) in self.domains.iter().zip(0u16..).filter(|(d, _)| d.alive) {
+        for (asid, domain) in self.known().filter(|(_, d)| d.alive) {
             domain.slots.each_used(|_, slot| {
                 its += if self.family(self.payer(asid, slot)) == family { slot.run.len as usize } else { 0 };
             });

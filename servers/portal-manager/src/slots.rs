@@ -5,7 +5,7 @@
 //! no memory.
 //!
 //! Invariants: what lies in a missing chunk is free, and a chunk whose last portal goes goes too; only
-//! writing by an index makes one, and before that [`Slots::reserve`] sees to it that the heap has room to
+//! writing by an index makes one, and before that [`Slots::spare`] sees to it that the heap has room to
 //! spare.
 
 use crate::arena::Run;
@@ -55,7 +55,10 @@ impl Slots {
 
     /// What is not free, with its index, in order.
     pub fn used(&self) -> impl Iterator<Item = (usize, &Slot)> {
-        (0..self.len).map(|index| (index, &self[index])).filter(|(_, slot)| slot.goal != Goal::Free)
+        let chunks = (0..).step_by(CHUNK).zip(&self.chunks);
+        let there = chunks.filter_map(|(first, chunk)| Some((first, chunk.as_ref()?)));
+        let slots = there.flat_map(|(first, chunk)| (first..).zip(chunk.iter()));
+        slots.filter(|(_, slot)| slot.goal != Goal::Free)
     }
 
     /// The same for who looks through the tables of all domains: nothing is asked of what no chunk has.
@@ -102,8 +105,19 @@ impl Slots {
 
     /// Room for new chunks, and some to spare: -EAGAIN before the heap is at its end, for afterwards it is too
     /// late to say so.
-    pub fn reserve() -> Result<(), Errno> {
+    pub fn spare() -> Result<(), Errno> {
         Vec::<u8>::new().try_reserve_exact(SPARE).map_err(|_| errno::EAGAIN)
+    }
+
+    /// So many entries at the begin are common, and none's.
+    pub fn reserve(&mut self, count: usize) {
+        for first in (0..count).step_by(CHUNK) {
+            let last = CHUNK.min(count - first) - 1;
+            // The chunk, and all of it is used.
+            self[first + last].goal = Goal::Common;
+            let slots = self.chunks[first / CHUNK].iter_mut().flat_map(|chunk| chunk.iter_mut());
+            slots.take(last).for_each(|slot| slot.goal = Goal::Common);
+        }
     }
 
     /// What was there; free from now on. The last of a chunk takes it along.

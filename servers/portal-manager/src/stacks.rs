@@ -18,13 +18,16 @@
 use crate::Machine;
 use crate::manager::Manager;
 use alloc::vec::Vec;
+use core::ops::Range;
 use pebble_abi::errno::Errno;
 use pebble_abi::map;
 use pebble_arch::Arch;
 
-const DOMAINS: core::ops::Range<u16> = 1..map::MAX_DOMAINS as u16;
-
 impl<A: Arch> Manager<A> {
+    fn numbers(&self) -> Range<u16> {
+        1..self.end as u16
+    }
+
     fn shows(&self, host: u16, guest: u16) -> bool {
         has(&self.domains[usize::from(host)].shown, guest)
     }
@@ -45,8 +48,9 @@ impl<A: Arch> Manager<A> {
             return Ok(());
         }
         let alive = |asid: &u16| self.domains[usize::from(*asid)].alive;
-        let hosts = DOMAINS.filter(|h| *h == host || self.shows(*h, host)).filter(alive).collect::<Vec<_>>();
-        let guests = DOMAINS.filter(|g| *g == guest || self.shows(guest, *g)).filter(alive);
+        let hosts =
+            self.numbers().filter(|h| *h == host || self.shows(*h, host)).filter(alive).collect::<Vec<_>>();
+        let guests = self.numbers().filter(|g| *g == guest || self.shows(guest, *g)).filter(alive);
         let guests = guests.collect::<Vec<_>>();
         let mut pairs = Vec::new();
         for (h, g) in hosts.iter().flat_map(|h| guests.iter().map(|g| (*h, *g))) {
@@ -80,7 +84,7 @@ impl<A: Arch> Manager<A> {
                 pairs.insert(at, pair);
             }
         };
-        for domain in self.domains.iter().filter(|d| d.alive) {
+        for (_, domain) in self.known().filter(|(_, d)| d.alive) {
             domain.slots.each_used(|_, slot| enter((slot.run.host, slot.run.guest)));
         }
         self.made.limbo.iter().for_each(|run| enter((run.host, run.guest)));
@@ -91,7 +95,7 @@ impl<A: Arch> Manager<A> {
     /// Ends what is on no way any more.
     pub(crate) fn hide_stacks(&mut self, machine: &mut impl Machine) {
         let pairs = self.connected();
-        for host in DOMAINS {
+        for host in self.numbers() {
             let shown = self.domains[usize::from(host)].shown;
             if shown.iter().all(|word| *word == 0) {
                 continue;
@@ -112,7 +116,7 @@ impl<A: Arch> Manager<A> {
     /// What the image builder has mapped.
     pub(crate) fn find_shown(&mut self) {
         let pairs = self.connected();
-        for host in DOMAINS {
+        for host in self.numbers() {
             let mut reached = reached(&pairs, host);
             set(&mut reached, host, false);
             self.domains[usize::from(host)]
@@ -127,7 +131,7 @@ impl<A: Arch> Manager<A> {
     pub(crate) fn forget_shown(&mut self, asid: u16) {
         self.domains[usize::from(asid)].shown = Default::default();
         let (word, bit) = (usize::from(asid) / 64, 1 << (asid % 64));
-        self.domains.iter_mut().for_each(|host| host.shown[word] &= !bit);
+        self.domains[..self.end].iter_mut().for_each(|host| host.shown[word] &= !bit);
     }
 }
 

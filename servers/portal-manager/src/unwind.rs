@@ -246,18 +246,15 @@ impl<A: Arch> Manager<A> {
         asid: Asid,
         semaphore: Option<u16>,
     ) -> Result<(), Errno> {
-        self.domain(asid)?;
-        let own = self.own()?;
+        let before = self.domain(asid)?.watch.index;
+        let own = if before != 0 || semaphore.is_some() { self.own()? } else { 0 };
         let index = match semaphore {
             Some(id) => self.for_itself(|m| m.semaphore(machine, own.into(), id))?,
             None => 0,
         };
-        let watch = core::mem::replace(
-            &mut self.domains[usize::from(asid.number())].watch,
-            Watch { index, ..Watch::default() },
-        );
-        if watch.index != 0 {
-            self.vacate(machine, own, watch.index.into(), 2);
+        self.domains[usize::from(asid.number())].watch = Watch { index, ..Watch::default() };
+        if before != 0 {
+            self.vacate(machine, own, before.into(), 2);
         }
         Ok(())
     }
