@@ -55,8 +55,8 @@ pub fn pack<const WORDS: usize>(name: &str) -> Option<[u64; WORDS]> {
         return None;
     }
     let mut words = [0u64; WORDS];
-    for (i, b) in bytes.iter().enumerate() {
-        words[i / 8] |= u64::from(*b) << (i % 8 * 8);
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
+        *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
     }
     Some(words)
 }

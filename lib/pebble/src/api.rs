@@ -99,22 +99,21 @@ pub struct Opened {
     pub spec: SpecText,
 }
 
-/// The text of a specification.
+/// The text of a specification, as calls pass it: whoever only wants the portal does not pay for the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct SpecText {
-    bytes: [u8; link::SPECLEN],
-    len: usize,
-}
+pub struct SpecText([u8; link::SPECLEN]);
 
 impl SpecText {
-    fn new(words: [u64; 2]) -> Self {
+    fn new([first, rest]: [u64; 2]) -> Self {
         let mut bytes = [0; link::SPECLEN];
-        let len = link::unpack(&words, &mut bytes);
-        SpecText { bytes, len }
+        bytes[..8].copy_from_slice(&first.to_le_bytes());
+        bytes[8..].copy_from_slice(&rest.to_le_bytes());
+        SpecText(bytes)
     }
 
     pub fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+        let len = self.0.iter().position(|letter| *letter == 0).unwrap_or(link::SPECLEN);
+        core::str::from_utf8(&self.0[..len]).unwrap_or_default()
     }
 }
 

@@ -143,6 +143,7 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
+    #[inline]
     pub fn of(c: &Connection<'a>) -> Self {
         let side = |d: &super::Domain| Side {
             float: d.float,
@@ -165,6 +166,8 @@ impl<'a> Facts<'a> {
     pub const BITS: u32 = 16;
 
     /// All of it but the templates.
+    // With what it is made of in registers, as the portal manager has it, it is half as dear.
+    #[inline(always)]
     pub fn bits(&self) -> u32 {
         let side = |d: Side| {
             d.float as u32

@@ -1,5 +1,9 @@
 //! The portal code arena: best fit over a list of free runs, in units of 64 bytes, growing page by page. Both
 //! keep it from growing by fragmentation while portals of many lengths come and go.
+//!
+//! Nearly all runs are as long as others that come and go as often. So a short one that comes back waits in front
+//! of the list, with those of its length: the next one takes it from there. Before the arena grows they all go
+//! into the list, where neighbours become one.
 
 use crate::Machine;
 use alloc::vec::Vec;
@@ -7,6 +11,9 @@ use pebble_abi::errno::{self, Errno};
 use pebble_abi::map::{CODE_BYTES, PAGE};
 
 const UNIT: u32 = Run::UNIT as u32;
+/// Of so many lengths runs wait, so many of each.
+const LENGTHS: usize = 16;
+const DEPTH: usize = 32;
 
 /// A run of the arena: offset and length in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +56,8 @@ pub(crate) fn sort(runs: &mut [Run]) {
 }
 
 pub struct Arena {
+    /// Where free runs of one unit, of two, and so on lie, that are not in the list.
+    ready: Vec<Vec<u32>>,
     /// Free runs below `top`, by offset, never touching.
     free: Vec<Run>,
     /// End of what has ever been handed out.
@@ -71,7 +80,14 @@ impl Arena {
     /// `used` bytes are taken by the image.
     pub fn new(used: u32) -> Self {
         let top = used.next_multiple_of(UNIT);
-        Arena { free: Vec::with_capacity(256), top, mapped: top.next_multiple_of(PAGE as u32), used: top }
+        let ready = (0..LENGTHS).map(|_| Vec::with_capacity(DEPTH)).collect();
+        Arena {
+            ready,
+            free: Vec::with_capacity(256),
+            top,
+            mapped: top.next_multiple_of(PAGE as u32),
+            used: top,
+        }
     }
 
     pub fn used(&self) -> u32 {
@@ -79,9 +95,27 @@ impl Arena {
     }
 
     /// So many double words; the arena grows as needed.
+    #[inline(always)]
     pub fn place(&mut self, machine: &mut impl Machine, doubles: usize) -> Result<Run, Errno> {
+        let len = (doubles as u32 * 8).next_multiple_of(UNIT);
+        match self.again(len) {
+            Some(run) => Ok(run),
+            None => self.place_anew(machine, len),
+        }
+    }
+
+    /// A run of this length that came back not long ago.
+    #[inline(always)]
+    fn again(&mut self, len: u32) -> Option<Run> {
+        let at = self.ready(len)?.pop()?;
+        self.used += len;
+        Some(Run { at, len, ..Run::default() })
+    }
+
+    #[inline(never)]
+    fn place_anew(&mut self, machine: &mut impl Machine, len: u32) -> Result<Run, Errno> {
         loop {
-            match self.take(doubles as u32 * 8) {
+            match self.take(len) {
                 Take::Run(run) => return Ok(run),
                 Take::Page(page) => {
                     machine.grow_code(page)?;
@@ -92,15 +126,12 @@ impl Arena {
         }
     }
 
-    fn take(&mut self, bytes: u32) -> Take {
-        let len = bytes.next_multiple_of(UNIT);
-        if let Some(n) = self.best(len) {
-            let at = self.free[n].at;
-            if self.free[n].len == len {
-                self.free.remove(n);
-            } else {
-                self.free[n] = Run { at: at + len, len: self.free[n].len - len, ..Run::default() };
-            }
+    fn take(&mut self, len: u32) -> Take {
+        let found = self.fit(len).or_else(|| {
+            self.gather();
+            self.fit(len)
+        });
+        if let Some(at) = found {
             self.used += len;
             return Take::Run(Run { at, len, ..Run::default() });
         }
@@ -114,6 +145,32 @@ impl Arena {
         self.top += len;
         self.used += len;
         Take::Run(Run { at, len, ..Run::default() })
+    }
+
+    /// Those of this length that are not in the list.
+    fn ready(&mut self, len: u32) -> Option<&mut Vec<u32>> {
+        self.ready.get_mut(((len / UNIT) as usize).checked_sub(1)?)
+    }
+
+    /// All that is free comes into the list.
+    fn gather(&mut self) {
+        for n in 0..self.ready.len() {
+            while let Some(at) = self.ready[n].pop() {
+                self.list(Run { at, len: (n as u32 + 1) * UNIT, ..Run::default() });
+            }
+        }
+    }
+
+    /// So many bytes out of the list.
+    fn fit(&mut self, len: u32) -> Option<u32> {
+        let n = self.best(len)?;
+        let at = self.free[n].at;
+        if self.free[n].len == len {
+            self.free.remove(n);
+        } else {
+            self.free[n] = Run { at: at + len, len: self.free[n].len - len, ..Run::default() };
+        }
+        Some(at)
     }
 
     /// The shortest free run of so many bytes or more; the first that fits exactly.
@@ -140,6 +197,14 @@ impl Arena {
             return;
         }
         self.used -= run.len;
+        match self.ready(run.len).filter(|ready| ready.len() < DEPTH) {
+            Some(ready) => ready.push(run.at),
+            None => self.list(run),
+        }
+    }
+
+    /// Into the list, with its neighbours.
+    fn list(&mut self, run: Run) {
         let n = self.free.partition_point(|r| r.at < run.at);
         self.free.insert(n, run);
         if n + 1 < self.free.len() && run.at + run.len == self.free[n + 1].at {
@@ -157,13 +222,16 @@ mod tests {
     use proptest::prelude::*;
 
     fn take(arena: &mut Arena, bytes: u32) -> Option<Run> {
-        loop {
-            match arena.take(bytes) {
-                Take::Run(run) => return Some(run),
-                Take::Page(_) => arena.grown(),
-                Take::Full => return None,
+        let len = bytes.next_multiple_of(UNIT);
+        arena.again(len).or_else(|| {
+            loop {
+                match arena.take(len) {
+                    Take::Run(run) => return Some(run),
+                    Take::Page(_) => arena.grown(),
+                    Take::Full => return None,
+                }
             }
-        }
+        })
     }
 
     proptest! {
@@ -196,8 +264,19 @@ mod tests {
                 arena.give(run);
             }
             prop_assert_eq!(arena.used(), 1024);
+            arena.gather();
             prop_assert!(arena.free.len() <= 1);
         }
+    }
+
+    /// What waits in front of the list is not kept from who wants more than one of it.
+    #[test]
+    fn short_runs_that_came_back_are_room_for_a_long_one() {
+        let mut arena = Arena::new(0);
+        let short: Vec<Run> = (0..PAGE as u32 / UNIT).filter_map(|_| take(&mut arena, UNIT)).collect();
+        short.into_iter().for_each(|run| arena.give(run));
+        assert_eq!(take(&mut arena, PAGE as u32).map(|run| run.at), Some(0));
+        assert_eq!(arena.mapped, PAGE as u32);
     }
 
     #[test]

@@ -217,7 +217,7 @@ impl<A: Arch> Manager<A> {
         let i = interfaces.get(usize::from(interface))?;
         let callee = domains.get(usize::from(i.asid)).filter(|d| d.alive)?.view;
         let stub = i.name.is_empty();
-        let plain = i.spec.stack == Stack::New && i.moves.is_none() && i.spec.templates().next().is_none();
+        let plain = i.spec.stack == Stack::New && i.moves.is_none() && !i.lettered;
         if !plain || stub != block.parent.is_some() {
             return Some(());
         }
@@ -229,7 +229,7 @@ impl<A: Arch> Manager<A> {
             keeps_status: stub,
             ..Connection::default()
         };
-        let Ok(Some((form, _))) = made.forms.of((&i.spec, i.text), Shape::Call, &c, A::PROCESSOR) else {
+        let Ok(Some((form, _))) = made.forms.of(i.written(), Shape::Call, &c, A::PROCESSOR) else {
             return Some(());
         };
         block.portals.try_reserve(1).ok()?;

@@ -7,8 +7,7 @@
 
 use crate::Machine;
 use crate::arena::Run;
-use crate::forms::Written;
-use crate::interfaces::text;
+use crate::interfaces::Written;
 use crate::made::Failure;
 use crate::manager::{Goal, Manager, Slot};
 use crate::replacement::NOBODY;
@@ -34,7 +33,7 @@ impl<A: Arch> Manager<A> {
         c: &Connection,
     ) -> Result<Run, Errno> {
         self.made.make::<A>(machine, written, shape, c).map(|(run, _)| run).map_err(|failure| match failure {
-            Failure::Compiling(error) => self.refuse_code(c.callee.asid, written.0, error),
+            Failure::Compiling(error) => self.refuse_code(c.callee.asid, written.spec, error),
             Failure::Placing(error) => error,
         })
     }
@@ -46,7 +45,7 @@ impl<A: Arch> Manager<A> {
         shape: Shape,
         c: &Connection,
     ) -> Result<Run, Errno> {
-        self.make(machine, (&plain(), [0; 2]), shape, c)
+        self.make(machine, Written::of(&plain()), shape, c)
     }
 
     /// Code for a slot's goal.
@@ -146,7 +145,7 @@ impl<A: Arch> Manager<A> {
             templates: &letters.registered,
         };
         let below = slot.subject.map(|_| i.below());
-        let written = below.as_ref().map_or((&i.spec, i.text), |spec| (spec, text(spec)));
+        let written = below.as_ref().map_or_else(|| i.written(), Written::of);
         match made.make::<A>(machine, written, shape, &c) {
             Ok((run, constant)) => {
                 self.remember(asid, index, slot, run, constant);
@@ -154,7 +153,7 @@ impl<A: Arch> Manager<A> {
             }
             Err(Failure::Placing(error)) => Err(error),
             Err(Failure::Compiling(error)) => {
-                let (exporter, spec) = (i.asid, written.0.clone());
+                let (exporter, spec) = (i.asid, written.spec.clone());
                 Err(self.refuse_code(exporter, &spec, error))
             }
         }

@@ -10,6 +10,7 @@
 //! * There are [`MOST`] at most. One that is used moves one place to the front, a new one comes into the
 //!   middle: whoever opens what nobody else does takes no place of those that everybody uses.
 
+use crate::interfaces::Written;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use arrayvec::ArrayVec;
@@ -21,9 +22,6 @@ use pebble_portal::{Processor, Spec};
 
 /// A form has some 700 bytes.
 const MOST: usize = 40;
-
-/// A specification and its [text](crate::interfaces::text), by which it is known.
-pub(crate) type Written<'a> = (&'a Spec, [u64; 2]);
 
 /// A form that is kept: two connections of one kind, with the same specification, have the same.
 struct Kept {
@@ -84,12 +82,12 @@ impl Forms {
     #[inline(always)]
     pub fn of(
         &mut self,
-        (spec, text): Written,
+        Written { spec, text, lettered }: Written,
         shape: Shape,
         c: &Connection,
         processor: Processor,
     ) -> Result<Option<(&Form, Constant)>, CompileError> {
-        let kind = kind(spec, shape, &Facts::of(c));
+        let kind = if lettered { None } else { kind(shape, &Facts::of(c)) };
         let kept = match kind.and_then(|kind| self.find(kind, text)) {
             None if !self.make(spec, shape, c, processor)? => return Ok(None),
             None => kind.and_then(|kind| self.keep(kind, text)),
@@ -162,7 +160,7 @@ impl Forms {
 /// What makes a form, beside the specification: the facts, and above them which shape. A semaphore's number is
 /// no part of it. `None`: such forms are not kept.
 #[inline(always)]
-fn kind(spec: &Spec, shape: Shape, facts: &Facts) -> Option<u32> {
+fn kind(shape: Shape, facts: &Facts) -> Option<u32> {
     let shape = match shape {
         Shape::Call => 1,
         Shape::Wait(_) => 2,
@@ -170,8 +168,7 @@ fn kind(spec: &Spec, shape: Shape, facts: &Facts) -> Option<u32> {
         Shape::Tail => 4,
         _ => return None,
     };
-    let letters = spec.templates().next().is_some();
-    (!letters).then_some(facts.bits() | shape << Facts::BITS)
+    Some(facts.bits() | shape << Facts::BITS)
 }
 
 #[cfg(test)]
@@ -182,6 +179,7 @@ mod tests {
     use alloc::vec;
     use pebble_abi::map;
     use pebble_arch::{Arch, Mips64, Riscv64};
+    use pebble_portal::hardware::template::{Template, capability};
     use pebble_portal::hardware::{Domain, compile};
 
     const PROCESSORS: [(Processor, fn(u16, u64) -> u64); 2] =
@@ -214,7 +212,7 @@ mod tests {
         c: &Connection,
         processor: Processor,
     ) -> Result<Option<Vec<u64>>, CompileError> {
-        Ok(forms.of((spec, text(spec)), shape, c, processor)?.and_then(|(form, _)| {
+        Ok(forms.of(Written::of(spec), shape, c, processor)?.and_then(|(form, _)| {
             let mut portal = vec![0; form.doubles().len()];
             form.place(&mut portal, shape, c, processor).ok().map(|()| portal)
         }))
@@ -298,9 +296,22 @@ mod tests {
 
     #[test]
     fn letters_of_servers_have_no_form() {
-        let facts = Facts::default();
-        assert!(kind(&spec("npi"), Shape::Call, &facts).is_some());
-        assert!(kind(&spec("npk"), Shape::Call, &facts).is_none());
-        assert!(kind(&spec("npT"), Shape::Call, &facts).is_none());
+        assert!(!Written::of(&spec("npi")).lettered);
+        let (processor, space) = PROCESSORS[0];
+        let templates = [b'k', b'T'].map(|letter| Template { letter, ..capability::template() });
+        let c = Connection {
+            caller: domain(2, space, 0),
+            callee: domain(3, space, 0),
+            entry: 0x10_0000,
+            templates: &templates,
+            ..Connection::default()
+        };
+        let mut forms = Forms::default();
+        for text in ["npk", "npiT"] {
+            let _ = made(&mut forms, &spec(text), Shape::Call, &c, processor);
+            assert!(forms.kept.is_empty(), "{text}");
+        }
+        assert!(matches!(made(&mut forms, &spec("npi"), Shape::Call, &c, processor), Ok(Some(_))));
+        assert_eq!(forms.kept.len(), 1);
     }
 }

@@ -25,6 +25,26 @@ pub struct Interface {
     pub(crate) text: [u64; 2],
     /// It has windows: whether pages move.
     pub(crate) moves: Option<bool>,
+    /// It has letters of servers.
+    pub(crate) lettered: bool,
+}
+
+/// A specification, and what is known of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Written<'a> {
+    pub spec: &'a Spec,
+    pub text: [u64; 2],
+    pub lettered: bool,
+}
+
+impl<'a> Written<'a> {
+    pub fn of(spec: &'a Spec) -> Self {
+        Written { spec, text: text(spec), lettered: lettered(spec) }
+    }
+}
+
+fn lettered(spec: &Spec) -> bool {
+    spec.templates().next().is_some()
 }
 
 impl Interface {
@@ -32,8 +52,13 @@ impl Interface {
     pub fn new(name: &str, asid: u16, entry: u64, spec: Spec) -> Self {
         let windows = spec.windows().map(|(_, w, _)| matches!(w, WindowKind::Tear | WindowKind::Get));
         let moves = windows.reduce(|a, b| a | b);
-        let text = text(&spec);
-        Interface { name: name.into(), asid, entry, spec, role: None, vouched: false, text, moves }
+        let Written { text, lettered, .. } = Written::of(&spec);
+        let name = name.into();
+        Interface { name, asid, entry, spec, role: None, vouched: false, text, moves, lettered }
+    }
+
+    pub(crate) fn written(&self) -> Written<'_> {
+        Written { spec: &self.spec, text: self.text, lettered: self.lettered }
     }
 
     /// The image's.

@@ -3,7 +3,8 @@
 use crate::Machine;
 use crate::arena::{Arena, Run};
 use crate::births::Births;
-use crate::forms::{Constant, Forms, Written};
+use crate::forms::{Constant, Forms};
+use crate::interfaces::Written;
 use crate::reopening::Reopening;
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -22,7 +22,7 @@ mod role;
 use crate::Machine;
 use crate::arena::Run;
 use crate::frames::{self, Current};
-use crate::interfaces::{Interface, text};
+use crate::interfaces::{Interface, Written};
 use crate::manager::{Goal, Manager, Slot};
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
@@ -466,7 +466,7 @@ impl<A: Arch> Manager<A> {
             for (float, run) in [false, true].into_iter().zip(&mut runs) {
                 let caller = pebble_portal::hardware::Domain { float, ..Default::default() };
                 let c = Connection { caller, callee, entry, ..Connection::default() };
-                *run = self.make(machine, (&spec, text(&spec)), shape, &c)?;
+                *run = self.make(machine, Written::of(&spec), shape, &c)?;
             }
             made.push((index as u16, runs));
         }

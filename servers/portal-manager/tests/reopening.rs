@@ -76,7 +76,8 @@ fn code_that_has_left_limbo_is_made_anew() {
     close(&mut manager, &mut machine, first);
     manager.sweep(&mut machine, CURRENT);
     let other = manager.create(&mut machine, SERVER.into(), Asid(4), READ, 2, 9).expect("two portals");
-    assert_eq!([0, 1].map(|n| manager.domains[4].slots[usize::from(other) + n].run), before);
+    let others = [0, 1].map(|n| manager.domains[4].slots[usize::from(other) + n].run);
+    assert!(before.iter().all(|run| others.contains(run)), "{others:?} are where {before:?} were");
     assert_eq!(open(&mut manager, &mut machine, 2), first);
     assert_ne!(runs(&manager, first), before);
 }
