@@ -139,8 +139,14 @@ impl Machine for Real {
     }
 
     fn threads(&self) -> impl Iterator<Item = u16> {
-        let words = (0u16..).step_by(64).zip(self.bits).filter(|(_, word)| *word != 0);
-        words.flat_map(|(first, word)| (first..first + 64).filter(move |t| word >> (t % 64) & 1 == 1))
+        let words = (0u16..).step_by(64).zip(self.bits);
+        words.flat_map(|(first, mut word)| {
+            core::iter::from_fn(move || {
+                let bit = (word != 0).then(|| word.trailing_zeros())?;
+                word &= word - 1;
+                Some(first + bit as u16)
+            })
+        })
     }
 
     fn thread_word(&self, tid: u16, offset: u64) -> u64 {

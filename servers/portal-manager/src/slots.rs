@@ -31,7 +31,8 @@ static FREE: Slot = Slot {
 
 #[derive(Default)]
 pub struct Slots {
-    chunks: Vec<Option<Box<[Slot; CHUNK]>>>,
+    /// Each of [`CHUNK`] entries.
+    chunks: Vec<Option<Box<[Slot]>>>,
     len: usize,
     /// Chunks that are there.
     there: usize,
@@ -156,7 +157,8 @@ impl IndexMut<usize> for Slots {
         let there = &mut self.there;
         &mut self.chunks[chunk].get_or_insert_with(|| {
             *there += 1;
-            Box::new([FREE; CHUNK])
+            // Not an array: it would be on the stack first.
+            alloc::vec![FREE; CHUNK].into_boxed_slice()
         })[index % CHUNK]
     }
 }

@@ -59,6 +59,34 @@ fn the_next_copy_has_a_block_and_takes_as_much_room() {
     assert_eq!(took[1], took[2]);
 }
 
+/// One program ends, and the next with its number looks like it: page tables, handlers, as many portals opened.
+/// Only what its portal leads to is something else.
+#[test]
+fn a_copy_has_nothing_of_who_had_its_parents_number() {
+    const WATCHED: u16 = 21;
+    let (mut m, mut machine) = system();
+    let parent = 30u16;
+    for (round, interface) in [2, 3].into_iter().enumerate() {
+        m.attach(&mut machine, view(parent)).expect("a program");
+        m.open(&mut machine, parent.into(), interface).expect("a portal");
+        if round == 1 {
+            // Before its first copy it has all handlers, with the numbers that those of its forerunner had.
+            let child = (WATCHED.into(), false);
+            m.control(&mut machine, parent.into(), child, HANDLERS[0], Some(view(WATCHED))).expect("a child");
+            let stub = Some((HANDLERS[0], pebble_portal::Spec::parse("nm=i>4").expect("a good one"), 0));
+            m.create_child(&mut machine, parent.into(), WATCHED.into(), 99, stub).expect("a stub");
+        }
+        for _ in 0..2 {
+            m.control(&mut machine, parent.into(), (CHILD.into(), true), HANDLERS[0], Some(view(CHILD)))
+                .expect("a copy");
+            check(&m, &machine);
+            mirrors(&m, parent, HANDLERS[0]);
+            die(&mut m, &mut machine, CHILD);
+        }
+        die(&mut m, &mut machine, parent);
+    }
+}
+
 /// Handlers that no stub leads to, of all controllers.
 fn handlers(m: &Manager) -> usize {
     m.interfaces.iter().filter(|i| i.asid != 0 && i.name.is_empty()).count()
