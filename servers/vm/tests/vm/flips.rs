@@ -42,6 +42,21 @@ fn they_change_places_and_nobody_pays() {
     }
 }
 
+/// A page that nobody has touched comes, and is paid for as it was.
+#[test]
+fn a_page_that_is_promised_flips() {
+    let mut w = World::new();
+    let (a, b) = two(&mut w);
+    w.vm.sbrk(b.into(), PAGE as i64).unwrap();
+    w.check();
+    let (charges, fresh) = ([a, b].map(|asid| pages(&w, asid)), HEAP + 4 * PAGE);
+    assert!(!w.view(b).contains_key(&fresh), "it is still to come");
+    let ours = heap(&w, a)[0];
+    assert_eq!(flip(&mut w, (a, HEAP), (b, fresh), 1), Ok(1));
+    assert_eq!(w.view(b)[&fresh], ours);
+    assert_eq!([a, b].map(|asid| pages(&w, asid)), charges);
+}
+
 #[test]
 fn who_was_lent_them_sees_them_no_more() {
     let mut w = World::new();
