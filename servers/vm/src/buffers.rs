@@ -196,8 +196,7 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EFAULT);
         }
         let word = leaf_slot(self.l0(asid, address).ok_or(errno::EFAULT)?, address);
-        self.keep_promise(asid, word);
-        let entry = self.machine.read(word);
+        let entry = self.entry(asid, word);
         if M::Arch::is_lendable(entry) { Ok((word, entry)) } else { Err(errno::EFAULT) }
     }
 

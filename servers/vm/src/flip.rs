@@ -36,7 +36,7 @@ impl<M: Machine> Vm<M> {
         let pages = pages.min(one.pages).min(other.pages).min(MOST);
         let words = |n: u64| (one.words + n * 8, other.words + n * 8);
         let mut held = 0;
-        while held < pages && self.hold([&one, &other].map(|side| (side.asid, side.words + held * 8))) {
+        while held < pages && self.hold(&one, &other, held * 8) {
             held += 1;
         }
         if held == 0 {
@@ -68,22 +68,20 @@ impl<M: Machine> Vm<M> {
     }
 
     /// Marks a page of each side, or neither. A page that is on both sides is marked when its turn comes again.
-    fn hold(&mut self, [one, other]: [(u16, u64); 2]) -> bool {
-        let Some(entry) = self.mark(one) else { return false };
-        if self.mark(other).is_some() {
+    #[inline(always)]
+    fn hold(&mut self, one: &Side, other: &Side, at: u64) -> bool {
+        let Some(entry) = self.mark(one.asid, one.words + at) else { return false };
+        if self.mark(other.asid, other.words + at).is_some() {
             return true;
         }
-        self.machine.write(one.1, entry);
+        self.machine.write(one.words + at, entry);
         false
     }
 
-    /// What was there. A page that is promised comes.
-    #[inline]
-    fn mark(&mut self, (asid, word): (u16, u64)) -> Option<u64> {
-        let mut entry = self.machine.read(word);
-        if entry == M::Arch::PROMISED && self.keep_promise(asid, word) {
-            entry = self.machine.read(word);
-        }
+    /// What was there.
+    #[inline(always)]
+    fn mark(&mut self, asid: u16, word: u64) -> Option<u64> {
+        let entry = self.entry(asid, word);
         let pa = M::Arch::address(entry);
         // Equal words say the same: it takes no decoding.
         let may = entry == M::Arch::leaf(pa, Leaf::USER_RW);

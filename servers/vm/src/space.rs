@@ -209,6 +209,15 @@ impl<M: Machine> Vm<M> {
         Ok(())
     }
 
+    /// What a word of a domain's tables says; a page that is promised there comes.
+    #[inline(always)]
+    pub(crate) fn entry(&mut self, asid: u16, word: u64) -> u64 {
+        match self.machine.read(word) {
+            entry if entry == M::Arch::PROMISED && self.keep_promise(asid, word) => self.machine.read(word),
+            entry => entry,
+        }
+    }
+
     /// The page comes that was promised where this word of a domain's tables is, if one was.
     #[inline(never)]
     pub(crate) fn keep_promise(&mut self, asid: u16, word: u64) -> bool {
