@@ -162,14 +162,16 @@ impl Table {
     /// With whom a domain shares what is scarce ([`share`]): 0 with the image, otherwise with all whom the
     /// same program has started, or their children, whose number this is.
     pub fn family(&self, domain: Asid) -> Asid {
-        let mut first = domain;
-        while !self.trusted(first) {
-            match self.find(first).and_then(|p| p.parent).filter(|parent| !self.trusted(*parent)) {
-                Some(parent) => first = parent,
-                None => return first,
+        // On the way up to the image: whom this one has started, and whom that one.
+        let (mut at, mut below) = (domain, [Asid(0); 2]);
+        while let Some(program) = self.find(at) {
+            if program.boot {
+                return below[1];
             }
+            let Some(parent) = program.parent else { break };
+            (at, below) = (parent, [at, below[0]]);
         }
-        Asid(0)
+        at
     }
 
     /// The rules say by name who may have components replaced; of programs, those alone that a component has

@@ -124,6 +124,7 @@ impl<M: Machine> Vm<M> {
         while let Some(t) = threads.next()? {
             let thread = self.threads.get_mut(t.tid as usize).ok_or(errno::EIO)?;
             *thread = crate::Thread { home: NonZeroU16::new(t.asid), slot: 0, block: true };
+            self.busy[t.tid as usize / 64] |= 1 << (t.tid % 64);
             let home = self.domain_mut(t.asid);
             (home.threads, home.pages) = (home.threads + 1, home.pages + 1);
         }

@@ -217,14 +217,14 @@ impl<M: Machine> Vm<M> {
         self.shut(self.portal_manager, tables..tables + map::TABLE_BYTES);
         for page in 0..TABLE_PAGES {
             if let Some(pa) = self.page(asid, map::TABLE_VA + page * PAGE).filter(|pa| *pa != empty) {
-                self.give(asid, pa);
+                self.give_table(asid, pa);
             }
         }
         if let Some(low) = self.l0(asid, 0) {
-            self.give(asid, low);
+            self.give_table(asid, low);
         }
-        self.give(asid, d.l1());
-        self.give(asid, d.root());
+        self.give_table(asid, d.l1());
+        self.give_table(asid, d.root());
         self.machine.flush(asid);
         self.revoke();
         *self.domain_mut(asid) = Domain::FREE;

@@ -147,6 +147,13 @@ impl Frames {
         batch[0] != 0
     }
 
+    /// A table, which no window ever shows.
+    pub fn give_unseen(&mut self, pa: u64) {
+        let loose = self.loose;
+        self.give(pa);
+        self.loose = loose;
+    }
+
     /// Anything that is no page in use is left alone.
     pub fn give(&mut self, pa: u64) {
         let n = (pa.wrapping_sub(RAM_PA) / PAGE) as usize;

@@ -226,6 +226,8 @@ pub struct Vm<M: Machine> {
     /// Pages that all domains together are promised.
     promised: u32,
     threads: [Thread; map::MAX_THREADS],
+    /// Those that have a home, a bit each.
+    busy: [u64; map::MAX_THREADS / 64],
     attachments: [Option<Attachment>; shared::ATTACHMENTS],
     dumps: Dumps,
     /// Threads that wait for handlers.
@@ -249,6 +251,7 @@ impl<M: Machine> Vm<M> {
             end: 1,
             promised: 0,
             threads: [Thread { home: None, slot: 0, block: false }; map::MAX_THREADS],
+            busy: [0; _],
             attachments: [None; shared::ATTACHMENTS],
             dumps: NO_DUMPS,
             asking: [None; _],

@@ -290,6 +290,9 @@ impl<M: Machine> Vm<M> {
         }
         for n in 0..2 * UPPER {
             let [word, twin] = buffer_words(self.domain(asid).l1(), n);
+            if last && !M::Arch::is_valid(self.machine.read(word)) {
+                continue;
+            }
             let main = self.swap(word, M::Arch::SHUT);
             let twin = self.swap(twin, M::Arch::SHUT);
             self.give_buffer(asid, main, twin);
@@ -300,9 +303,9 @@ impl<M: Machine> Vm<M> {
             }
             if last {
                 let root = self.domain(asid).root();
-                self.give(asid, self.slot_words(asid).start);
+                self.give_table(asid, self.slot_words(asid).start);
                 self.machine.write(root + map::ROOT_WINDOWS, 0);
-                self.give(asid, control);
+                self.give_table(asid, control);
             }
         }
     }

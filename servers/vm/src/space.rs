@@ -98,6 +98,12 @@ impl<M: Machine> Vm<M> {
         self.charge_more(asid, -1);
     }
 
+    /// The same of a table, or of what else only privileged code sees.
+    pub(crate) fn give_table(&mut self, asid: u16, pa: u64) {
+        self.frames.give_unseen(pa);
+        self.charge_more(asid, -1);
+    }
+
     /// The table behind a valid entry that is no leaf.
     pub(crate) fn table(&self, slot: u64) -> Option<u64> {
         let entry = self.machine.read(slot);
@@ -301,10 +307,13 @@ impl<M: Machine> Vm<M> {
                 self.machine.write(slot, 0);
             } else if M::Arch::is_valid(entry) {
                 let owned = if own_stacks { va..va + SPAN } else { self.image_range(asid) };
-                self.unmap(asid, va.max(owned.start)..owned.end.min(va + SPAN));
+                // A copy has its stack among its parent's, and mostly no other.
+                if self.domain(asid).slots != 0 || va != map::stacks_of(asid) {
+                    self.unmap(asid, va.max(owned.start)..owned.end.min(va + SPAN));
+                }
                 if va != 0 {
                     self.machine.write(slot, 0);
-                    self.give(asid, M::Arch::address(entry));
+                    self.give_table(asid, M::Arch::address(entry));
                 }
             }
         }

@@ -87,21 +87,17 @@ impl<M: Machine> Vm<M> {
             return Err(errno::EFAULT);
         }
         let reserve = if d.boot { 0 } else { RESERVE_THREADS };
-        let (mut free, mut busy, mut its) = (None, 0, 0);
-        for (number, thread) in self.threads.iter().enumerate() {
-            match thread.home {
-                None => free = free.or(Some(number)),
-                Some(home) => {
-                    busy += 1;
-                    its += usize::from(self.domain(home.get()).family == d.family);
-                }
-            }
+        let (mut busy, mut its) = (0, 0);
+        for other in self.numbers().map(|asid| self.domain(asid)) {
+            busy += usize::from(other.threads);
+            its += if other.family == d.family { usize::from(other.threads) } else { 0 };
         }
         if d.threads >= d.thread_limit || busy + reserve >= map::MAX_THREADS {
             return Err(errno::EAGAIN);
         }
         share::THREADS.grant(d.family.into(), its, busy, 1)?;
-        free.ok_or(errno::EAGAIN)
+        let word = self.busy.iter().position(|bits| *bits != u64::MAX).ok_or(errno::EAGAIN)?;
+        Ok(word * 64 + self.busy[word].trailing_ones() as usize)
     }
 
     /// A thread with a number that is [free](Self::thread_number), on a stack that exists.
@@ -131,6 +127,7 @@ impl<M: Machine> Vm<M> {
             self.machine.write(block + at, word);
         }
         self.threads[n] = Thread { home: NonZeroU16::new(home), slot, block: true };
+        self.busy[n / 64] |= 1 << (n % 64);
         self.domain_mut(home).threads += 1;
         Ok(Start { tid: n as u16, priority, home, family: self.domain(home).family })
     }
@@ -172,6 +169,7 @@ impl<M: Machine> Vm<M> {
         let Thread { home, slot, .. } = self.threads[n];
         let home = home.ok_or(errno::ESRCH)?.get();
         self.threads[n].home = None;
+        self.busy[n / 64] &= !(1 << (n % 64));
         if self.domain(home).state == State::Alive && slot != NO_STACK {
             self.drop_stack(home, slot);
         }
@@ -183,10 +181,6 @@ impl<M: Machine> Vm<M> {
 
     /// Which threads have a block, by number.
     pub fn thread_bits(&self) -> [u64; 4] {
-        let mut bits = [0; 4];
-        for n in (0..map::MAX_THREADS).filter(|n| self.threads[*n].home.is_some()) {
-            bits[n / 64] |= 1 << (n % 64);
-        }
-        bits
+        self.busy
     }
 }
