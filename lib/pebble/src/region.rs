@@ -127,15 +127,17 @@ impl Region {
     /// How many of the words from here on are zero before one is not, `count` at most.
     #[inline(never)]
     pub fn zeros(&self, offset: u64, count: u64) -> u64 {
-        const STRIDE: u64 = 16;
         let Some(last) = count.checked_sub(1) else { return 0 };
         let (first, _) = (self.at(offset, 8) as *const u64, self.at(offset + last * 8, 8));
         // SAFETY: as in `read`, for the first word and the last; the others lie between.
         let read = |n: u64| unsafe { first.add(n as usize).read_volatile() };
+        // Most by straight code.
         let mut n = 0;
-        // As straight code.
-        while n + STRIDE <= count && (0..STRIDE).fold(0, |all, i| all | read(n + i)) == 0 {
-            n += STRIDE;
+        while n + 16 <= count && (0..16).fold(0, |all, i| all | read(n + i)) == 0 {
+            n += 16;
+        }
+        while n + 4 <= count && (0..4).fold(0, |all, i| all | read(n + i)) == 0 {
+            n += 4;
         }
         while n < count && read(n) == 0 {
             n += 1;

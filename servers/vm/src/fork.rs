@@ -74,45 +74,54 @@ impl<M: Machine> Vm<M> {
             let Some(from) = self.l0(parent, first) else { continue };
             let (mut word, mut rest) = (leaf_slot(from, first), (at - first) / PAGE);
             while rest > 0 {
-                let va = at - rest * PAGE;
-                if *left == 0 {
-                    return Ok(va);
-                }
                 let entry = self.machine.read(word);
-                let (done, cost) = if entry == M::Arch::PROMISED {
-                    let row = self.copy_promises(child, va, word..word + rest * 8)?;
-                    (row, row)
+                let done = if entry == 0 {
+                    self.machine.zeros(word, rest)
+                } else if *left == 0 {
+                    return Ok(at - rest * PAGE);
                 } else {
-                    (1, self.copy_leaf(child, va, entry)?)
+                    self.copy_some(child, entry, (at - rest * PAGE, word..word + rest * 8), left)?
                 };
-                *left = left.saturating_sub(cost);
-                let empty = self.machine.zeros(word + done * 8, rest - done);
-                (word, rest) = (word + (done + empty) * 8, rest - done - empty);
+                (word, rest) = (word + done * 8, rest - done);
             }
         }
         Ok(range.end)
     }
 
-    /// What this took.
-    fn copy_leaf(&mut self, child: u16, va: u64, entry: u64) -> Answer {
+    /// What the first of these words says, and others that say the same: so many. `va`: what it is of.
+    fn copy_some(
+        &mut self,
+        child: u16,
+        entry: u64,
+        (va, words): (u64, Range<u64>),
+        left: &mut u64,
+    ) -> Answer {
+        if entry == M::Arch::PROMISED {
+            let row = self.copy_promises(child, va, words)?;
+            *left = left.saturating_sub(row);
+            return Ok(row);
+        }
         let own = M::Arch::is_own(entry);
         let open = M::Arch::is_valid(entry) && M::Arch::whose(entry) == Whose::Open;
-        if !own && !open {
-            return Ok(1);
+        if own || open {
+            let word = leaf_slot(self.make_l0(child, va)?, va);
+            if self.machine.read(word) != 0 {
+                return Err(errno::EEXIST);
+            }
+            let copy = if own { self.copy_page(child, entry)? } else { entry };
+            self.machine.write(word, copy);
         }
-        let word = leaf_slot(self.make_l0(child, va)?, va);
-        if M::Arch::is_valid(self.machine.read(word)) {
-            return Err(errno::EEXIST);
-        }
-        if open {
-            self.machine.write(word, entry);
-            return Ok(1);
-        }
+        *left = left.saturating_sub(if own { COPY } else { 1 });
+        Ok(1)
+    }
+
+    /// The entry of a copy.
+    fn copy_page(&mut self, child: u16, entry: u64) -> Answer {
         let pa = self.take_any(child)?;
         self.machine.copy_page(M::Arch::address(entry), pa);
-        self.machine.write(word, M::Arch::moved(entry, pa));
-        Ok(COPY)
+        Ok(M::Arch::moved(entry, pa))
     }
+
     /// What the parent has not touched of its heap the child is promised too: the pages from `va` on, as many
     /// as there are in a row. `words`: the parent's.
     fn copy_promises(&mut self, child: u16, va: u64, words: Range<u64>) -> Answer {

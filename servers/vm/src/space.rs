@@ -244,20 +244,20 @@ impl<M: Machine> Vm<M> {
         for part in parts(range) {
             let Some(l0) = self.l0(asid, part.start) else { continue };
             let (mut word, mut left) = (leaf_slot(l0, part.start), (part.end - part.start) / PAGE);
-            loop {
+            while left > 0 {
                 // Most are empty. Nothing but this server fills one.
-                let empty = self.machine.zeros(word, left);
-                if empty == left {
-                    break;
+                if self.machine.read(word) == 0 {
+                    let empty = self.machine.zeros(word, left);
+                    (word, left) = (word + empty * 8, left - empty);
+                    continue;
                 }
-                word += empty * 8;
                 let entry = self.swap(word, 0);
                 if M::Arch::is_own(entry) {
                     self.give(asid, M::Arch::address(entry));
                 } else if entry == M::Arch::PROMISED {
                     self.break_promise(asid, 1);
                 }
-                (word, left) = (word + 8, left - empty - 1);
+                (word, left) = (word + 8, left - 1);
             }
         }
     }
