@@ -16,6 +16,7 @@ use super::{Code, Connection, Domain, MAX_WORDS, Shape};
 use crate::{Processor, Spec};
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::slice;
 
 /// Where portals are written, by double words from the place's beginning.
 pub trait Site {
@@ -139,7 +140,8 @@ struct Part {
 
 impl Block {
     /// One more portal of this connection, whoever's it will be: its double words in the block. It begins where
-    /// the last one's `unit` ends. `None`: there is no memory for it, or the verifier refuses it.
+    /// the last one's `unit` ends. `None`: there is no memory for it, or the verifier refuses it; then the block is
+    /// of no use any more.
     pub fn add(
         &mut self,
         form: &Form,
@@ -156,18 +158,23 @@ impl Block {
         self.holes.try_reserve(form.holes.len()).ok()?;
         self.parts.try_reserve(1).ok()?;
         let end = u16::try_from(first + room).ok()?;
-        let mut portal = form.try_clone()?.doubles;
-        form.place(&mut portal, Shape::Call, c, processor).ok()?;
-        let callers = form.holes.iter().filter(|place| place.hole.is_callers());
-        for Place { at, hole } in callers {
-            portal[usize::from(*at)] = form.doubles[usize::from(*at)];
-            self.holes.push(Place { at: first as u16 + at, hole: *hole });
+        let values = Values::of(c, Shape::Call, processor);
+        let standing = Standing::of(c, Shape::Call, processor);
+        self.doubles.extend_from_slice(&form.doubles);
+        for place in &form.holes {
+            let at = first + usize::from(place.at);
+            if place.hole.is_callers() {
+                self.holes.push(Place { at: at as u16, hole: place.hole });
+            } else {
+                self.doubles[at] = values.stands_for(place.hole, self.doubles[at]);
+                let filled = |at: usize| self.doubles[first + at];
+                verify::instance(&form.doubles, slice::from_ref(place), filled, &standing).ok()?;
+            }
         }
-        self.doubles.extend_from_slice(&portal);
         self.doubles.resize(end.into(), 0);
         let holes = from..self.holes.len() as u16;
         self.parts.push(Part { callee: c.callee.asid, index: c.index, holes });
-        Some(first..first + portal.len())
+        Some(first..first + form.doubles.len())
     }
 
     pub fn doubles(&self) -> &[u64] {

@@ -100,7 +100,7 @@ impl Arena {
         let len = (doubles as u32 * 8).next_multiple_of(UNIT);
         match self.again(len) {
             Some(run) => Ok(run),
-            None => self.place_anew(machine, len),
+            None => self.place_long(machine, len),
         }
     }
 
@@ -112,8 +112,9 @@ impl Arena {
         Some(Run { at, len, ..Run::default() })
     }
 
+    /// So many bytes, a multiple of [`UNIT`], where none came back that are as long.
     #[inline(never)]
-    fn place_anew(&mut self, machine: &mut impl Machine, len: u32) -> Result<Run, Errno> {
+    pub fn place_long(&mut self, machine: &mut impl Machine, len: u32) -> Result<Run, Errno> {
         loop {
             match self.take(len) {
                 Take::Run(run) => return Ok(run),

@@ -159,7 +159,7 @@ impl<A: Arch> Manager<A> {
         self.grow(machine, asid, block.portals.iter().map(|born| born.index.into()))?;
         // Where code lies scattered, there may be room for each, and not for all together.
         let doubles = block.code.doubles().len();
-        let all = self.made.arena.place(machine, doubles)?;
+        let all = self.made.arena.place_long(machine, doubles as u32 * 8)?;
         let placed = block.code.place(&mut machine.site(all.at.into(), doubles), view, A::PROCESSOR);
         if placed.is_err() {
             self.made.arena.give(all);

@@ -11,6 +11,7 @@ use crate::interfaces::Written;
 use crate::made::Failure;
 use crate::manager::{Goal, Manager, Slot};
 use crate::replacement::NOBODY;
+use crate::specification::uncompiled;
 use core::num::NonZeroU16;
 use pebble_abi::errno::{self, Errno};
 use pebble_abi::status;
@@ -33,7 +34,7 @@ impl<A: Arch> Manager<A> {
         c: &Connection,
     ) -> Result<Run, Errno> {
         self.made.make::<A>(machine, written, shape, c).map(|(run, _)| run).map_err(|failure| match failure {
-            Failure::Compiling(error) => self.refuse_code(c.callee.asid, written.spec, error),
+            Failure::Compiling(error) => self.refuse_code(c.callee.asid, uncompiled(written.text, error)),
             Failure::Placing(error) => error,
         })
     }
@@ -56,9 +57,21 @@ impl<A: Arch> Manager<A> {
         index: u16,
         slot: &Slot,
     ) -> Result<Run, Errno> {
-        if let Some(run) = self.reopen(machine, asid, index, slot) {
-            return Ok(run);
+        match self.reopen(machine, asid, index, slot) {
+            Some(run) => Ok(run),
+            None => self.build_anew(machine, asid, index, slot),
         }
+    }
+
+    // What opens a portal again has no use for its frame.
+    #[inline(never)]
+    fn build_anew(
+        &mut self,
+        machine: &mut impl Machine,
+        asid: u16,
+        index: u16,
+        slot: &Slot,
+    ) -> Result<Run, Errno> {
         let (interface, shape) = match slot.goal {
             Goal::Interface(i) => (i, Shape::Call),
             Goal::Wait(s) => (self.scheduler("scheduler.p")?, Shape::Wait(s)),
@@ -153,8 +166,8 @@ impl<A: Arch> Manager<A> {
             }
             Err(Failure::Placing(error)) => Err(error),
             Err(Failure::Compiling(error)) => {
-                let (exporter, spec) = (i.asid, written.spec.clone());
-                Err(self.refuse_code(exporter, &spec, error))
+                let (exporter, why) = (i.asid, uncompiled(written.text, error));
+                Err(self.refuse_code(exporter, why))
             }
         }
     }

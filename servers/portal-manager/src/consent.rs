@@ -45,7 +45,7 @@ impl<A: Arch> Manager<A> {
             return Ok(());
         }
         let exporter = i.asid;
-        match given.missing(i.spec.letters()) {
+        match given.missing(i.letters()) {
             None => Ok(()),
             Some(letter) => Err(self.refuse(letter, exporter, opener)),
         }

@@ -8,7 +8,7 @@ use core::num::NonZeroU16;
 use core::ops::Deref;
 use pebble_abi::link::pack;
 use pebble_portal::Spec;
-use pebble_portal::spec::WindowKind;
+use pebble_portal::spec::{Arg, WindowKind};
 
 pub struct Interface {
     /// Empty: a controller's handler, for stubs alone.
@@ -39,22 +39,39 @@ pub(crate) struct Written<'a> {
 
 impl<'a> Written<'a> {
     pub fn of(spec: &'a Spec) -> Self {
-        Written { spec, text: text(spec), lettered: lettered(spec) }
+        let lettered = spec.args.iter().any(|arg| matches!(arg, Arg::Template(_)));
+        Written { spec, text: text(spec), lettered }
     }
-}
-
-fn lettered(spec: &Spec) -> bool {
-    spec.templates().next().is_some()
 }
 
 impl Interface {
     /// A stranger's.
     pub fn new(name: &str, asid: u16, entry: u64, spec: Spec) -> Self {
-        let windows = spec.windows().map(|(_, w, _)| matches!(w, WindowKind::Tear | WindowKind::Get));
-        let moves = windows.reduce(|a, b| a | b);
+        let mut moves = None;
+        for arg in &spec.args {
+            if let Arg::Window(window, _) = arg {
+                let its = matches!(window, WindowKind::Tear | WindowKind::Get);
+                moves = Some(its || moves == Some(true));
+            }
+        }
         let Written { text, lettered, .. } = Written::of(&spec);
         let name = name.into();
         Interface { name, asid, entry, spec, role: None, vouched: false, text, moves, lettered }
+    }
+
+    /// Its specification, as calls pass it.
+    pub fn text(&self) -> [u64; 2] {
+        self.text
+    }
+
+    /// All of its specification.
+    pub(crate) fn letters(&self) -> impl Iterator<Item = u8> {
+        let [mut first, mut rest] = self.text;
+        core::iter::from_fn(move || {
+            let letter = first as u8;
+            (first, rest) = (first >> 8 | rest << 56, rest >> 8);
+            (letter != 0).then_some(letter)
+        })
     }
 
     pub(crate) fn written(&self) -> Written<'_> {

@@ -63,13 +63,8 @@ fn stub(original: &Spec) -> Result<Spec, Errno> {
 
 impl<A: Arch> Manager<A> {
     pub(crate) fn on_behalf(&self, asid: u16, index: u16) -> bool {
-        self.behalf_of(asid).contains(&index)
-    }
-
-    /// Where a domain's portals on behalf are.
-    fn behalf_of(&self, asid: u16) -> Range<u16> {
-        let first = self.domains[asid as usize % map::MAX_DOMAINS].behalf.map_or(0, NonZeroU16::get);
-        first..first + if first == 0 { 0 } else { BEHALF.len() as u16 }
+        let first = self.domains[asid as usize % map::MAX_DOMAINS].behalf;
+        first.is_some_and(|first| (first.get()..first.get() + BEHALF.len() as u16).contains(&index))
     }
 
     /// The number of a controller's handler as an interface that has no name.
@@ -278,11 +273,12 @@ impl<A: Arch> Manager<A> {
     /// The controller's entries that its children have stubs for, in order. What was made for a domain below is
     /// that one's alone, and no business of its siblings.
     fn mirrored(&self, controller: u16, within: Range<usize>) -> Vec<usize> {
-        let (outermost, behalf) = (self.outermost(controller), self.behalf_of(controller));
+        let outermost = self.outermost(controller);
         let [table, outer] = [controller, outermost].map(|asid| &self.domains[usize::from(asid)]);
         let mut mirrored = Vec::with_capacity(table.open);
         table.slots.each_used(|index, slot| {
-            if !within.contains(&index) || behalf.contains(&(index as u16)) || !is_seen(index, slot) {
+            let held = within.contains(&index) && is_seen(index, slot);
+            if !held || self.on_behalf(controller, index as u16) {
                 return;
             }
             let subject = if outermost == controller { slot.subject } else { outer.slots[index].subject };

@@ -139,13 +139,15 @@ impl Machine for Real {
     }
 
     fn threads(&self) -> impl Iterator<Item = u16> {
-        let words = (0u16..).step_by(64).zip(self.bits);
-        words.flat_map(|(first, mut word)| {
-            core::iter::from_fn(move || {
-                let bit = (word != 0).then(|| word.trailing_zeros())?;
-                word &= word - 1;
-                Some(first + bit as u16)
-            })
+        let (bits, mut n, mut word) = (self.bits, 0, self.bits[0]);
+        core::iter::from_fn(move || {
+            while word == 0 {
+                n += 1;
+                word = *bits.get(n)?;
+            }
+            let bit = word.trailing_zeros();
+            word &= word - 1;
+            Some(n as u16 * 64 + bit as u16)
         })
     }
 

@@ -56,10 +56,7 @@ impl Slots {
 
     /// What is not free, with its index, in order.
     pub fn used(&self) -> impl Iterator<Item = (usize, &Slot)> {
-        let chunks = (0..).step_by(CHUNK).zip(&self.chunks);
-        let there = chunks.filter_map(|(first, chunk)| Some((first, chunk.as_ref()?)));
-        let slots = there.flat_map(|(first, chunk)| (first..).zip(chunk.iter()));
-        slots.filter(|(_, slot)| slot.goal != Goal::Free)
+        (0..self.len).map(|index| (index, &self[index])).filter(|(_, slot)| slot.goal != Goal::Free)
     }
 
     /// The same for who looks through the tables of all domains: nothing is asked of what no chunk has.

@@ -45,11 +45,12 @@ pub fn mistake(error: &SpecError) -> SpecificationError {
     SpecificationError { letter, ..SpecificationError::new(reason, error.span.start) }
 }
 
-/// What the compiler says, where it is about the specification.
-pub fn uncompiled(spec: &Spec, error: CompileError) -> Option<SpecificationError> {
+/// What the compiler says, where it is about the specification of this [text](crate::interfaces::text).
+pub fn uncompiled(text: [u64; 2], error: CompileError) -> Option<SpecificationError> {
     match error {
         CompileError::NoTemplate { letter } => {
-            let at = spec.letters().position(|l| l == letter).unwrap_or_default();
+            let letters = text.map(u64::to_le_bytes);
+            let at = letters.as_flattened().iter().position(|l| *l == letter).unwrap_or_default();
             Some(SpecificationError {
                 letter: Some(letter),
                 ..SpecificationError::new(Reason::NoTemplate, at)
@@ -74,9 +75,9 @@ impl<A: Arch> Manager<A> {
         parse(first, rest).map_err(|error| self.refuse_specification(exporter.number(), error))
     }
 
-    /// The portal could not be compiled.
-    pub(crate) fn refuse_code(&mut self, exporter: u16, spec: &Spec, error: CompileError) -> Errno {
-        match uncompiled(spec, error) {
+    /// The portal could not be compiled: what is wrong with the specification, if that is why.
+    pub(crate) fn refuse_code(&mut self, exporter: u16, why: Option<SpecificationError>) -> Errno {
+        match why {
             Some(error) => self.refuse_specification(exporter, error),
             None => errno::EINVAL,
         }

@@ -6,16 +6,7 @@ use pebble::abi::{errno, map, sys};
 use pebble::link::More;
 use pebble::words::Asid;
 use pebble_arch::Native;
-use pebble_portal::Spec;
 use pebble_portal_manager::{Goal, Machine, frames};
-
-/// The text of a specification in one word; its first eight characters.
-fn spec_word(spec: &Spec) -> u64 {
-    spec.letters()
-        .take(8)
-        .zip((0..).step_by(8))
-        .fold(0, |word, (letter, shift)| word | u64::from(letter) << shift)
-}
 
 pub extern "C" fn portal_info(asid: Asid, from: u64, _: u64, _: u64, _: u64, _: u64, more: &mut More) -> i64 {
     request(|m, machine| {
@@ -39,7 +30,7 @@ pub extern "C" fn portal_info(asid: Asid, from: u64, _: u64, _: u64, _: u64, _: 
         };
         let interface = u64::from(shown);
         let led = m.interfaces.get(leads as usize);
-        let spec = led.map_or(0, |i| spec_word(&i.spec));
+        let spec = led.map_or(0, |i| i.text()[0]);
         let target = if let Goal::Closed(dead) = slot.goal { dead } else { led.map_or(0, |i| i.asid) };
         *more =
             [interface | u64::from(target) << 16 | u64::from(slot.run.len) << 32, spec, calls, slot.constant];
@@ -60,7 +51,7 @@ pub extern "C" fn interface_info(
         let i = usize::try_from(interface).ok().and_then(|n| m.interfaces.get(n)).filter(|i| i.asid != 0);
         let i = i.ok_or(errno::ENOENT)?;
         let [a, b, c] = i.name.words().unwrap_or_default();
-        *more = [a, b, c, spec_word(&i.spec)];
+        *more = [a, b, c, i.text()[0]];
         Ok(i.asid.into())
     })
 }
