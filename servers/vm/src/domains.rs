@@ -106,7 +106,8 @@ impl<M: Machine> Vm<M> {
         {
             return Err(errno::EINVAL);
         }
-        self.map_fresh(asid, range, Leaf::user(rights & WRITE != 0, rights & EXECUTE != 0))?;
+        let leaf = Leaf::user(rights & WRITE != 0, rights & EXECUTE != 0);
+        self.map_fresh(asid, range, Some(leaf))?;
         self.machine.flush(asid);
         Ok(0)
     }
@@ -139,12 +140,8 @@ impl<M: Machine> Vm<M> {
             if !self.leaves_room(asid, (to - from) / PAGE) {
                 return Err(errno::ENOMEM);
             }
-            let mapped = if self.domain(asid).eager {
-                self.map_fresh(asid, from..to, Leaf::USER_RW)
-            } else {
-                self.map_later(asid, from..to)
-            };
-            mapped.map_err(|_| errno::ENOMEM)?;
+            let leaf = self.domain(asid).eager.then_some(Leaf::USER_RW);
+            self.map_fresh(asid, from..to, leaf).map_err(|_| errno::ENOMEM)?;
             self.machine.flush(asid);
         } else if to < from {
             self.detach_from(asid, to..from);

@@ -39,6 +39,15 @@ pub enum Outcome {
     Later,
 }
 
+/// What is found where a page is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Page {
+    Missing,
+    There,
+    /// It was promised, and has come now.
+    Comes,
+}
+
 impl<M: Machine> Vm<M> {
     /// A thread faulted in a domain. `code`: what the processor says why; `called`: the index that it has
     /// invoked, if it is that.
@@ -58,7 +67,7 @@ impl<M: Machine> Vm<M> {
             Cause::Call if self.held(asid, index) => (Cause::InvocationOverflow, index),
             Cause::Call => (cause, called),
             Cause::Fetch | Cause::Load | Cause::Store => {
-                if self.comes(asid, cause, value) {
+                if self.find(asid, cause, value) != Page::Missing {
                     return Outcome::Settled;
                 }
                 match self.ask(asid, thread.get() as u8, value, cause) {
@@ -84,11 +93,10 @@ impl<M: Machine> Vm<M> {
     /// if it is there.
     pub fn touch(&mut self, caller: Asid, VirtAddr(address): VirtAddr) -> Answer {
         let asid = self.alive(caller)?;
-        if self.reachable(asid, Cause::Load, address) {
-            return Ok(0);
-        }
-        if self.comes(asid, Cause::Load, address) {
-            return Ok(1);
+        match self.find(asid, Cause::Load, address) {
+            Page::There => return Ok(0),
+            Page::Comes => return Ok(1),
+            Page::Missing => {}
         }
         match self.grow_stack(asid, address) {
             Growth::Grown => Ok(1),
@@ -100,7 +108,8 @@ impl<M: Machine> Vm<M> {
     /// else: of two handlers that are asked about one page for two threads, the second can provide none.
     pub fn answered(&mut self, ask: &Ask, VirtAddr(address): VirtAddr, thread: ThreadId) -> Outcome {
         self.asked(ask);
-        if self.alive(ask.asid.into()).is_err() || self.reachable(ask.asid, ask.cause, ask.address) {
+        let find = |vm: &mut Self| vm.find(ask.asid, ask.cause, ask.address);
+        if self.alive(ask.asid.into()).is_err() || find(self) != Page::Missing {
             return Outcome::Settled;
         }
         let fault = Fault { cause: ask.cause, thread: thread.get() as u8, value: ask.address, address };
@@ -124,26 +133,29 @@ impl<M: Machine> Vm<M> {
         word >> (va % 8 * 8) & 0xffff_ffff
     }
 
-    /// Whether user mode may do what it has faulted at.
-    fn reachable(&self, asid: u16, cause: Cause, va: u64) -> bool {
-        let l0 = self.l0(asid, va).filter(|_| va < map::USER_END);
-        l0.is_some_and(|l0| permits::<M::Arch>(self.machine.read(leaf_slot(l0, va)), cause))
-    }
-
-    /// The same, or the page is promised, and has come now.
+    /// The page that user mode has faulted at, if it may do there what it has tried.
     #[inline(never)]
-    fn comes(&mut self, asid: u16, cause: Cause, va: u64) -> bool {
-        let Some(l0) = self.l0(asid, va).filter(|_| va < map::USER_END) else { return false };
+    fn find(&mut self, asid: u16, cause: Cause, va: u64) -> Page {
+        let Some(l0) = self.l0(asid, va).filter(|_| va < map::USER_END) else { return Page::Missing };
         let word = leaf_slot(l0, va);
         let entry = self.machine.read(word);
         if !M::Arch::is_valid(entry) {
-            return entry == M::Arch::PROMISED && self.keep_promise(asid, word);
+            let comes = entry == M::Arch::PROMISED && self.keep_promise(asid, word);
+            return if comes { Page::Comes } else { Page::Missing };
         }
-        let permitted = permits::<M::Arch>(entry, cause);
-        if permitted {
-            self.machine.flush(asid);
+        let permitted = M::Arch::read(entry).is_some_and(|leaf| {
+            leaf.reach == Reach::User
+                && match cause {
+                    Cause::Fetch => leaf.execute,
+                    Cause::Load => true,
+                    _ => leaf.write,
+                }
+        });
+        if !permitted {
+            return Page::Missing;
         }
-        permitted
+        self.machine.flush(asid);
+        Page::There
     }
 
     /// Whether the portal at this index leads anywhere but into a fault: the nucleus's own entries are no
@@ -167,16 +179,4 @@ impl<M: Machine> Vm<M> {
         }
         Err(errno::ENOENT)
     }
-}
-
-/// Whether user mode may do this there.
-fn permits<A: Arch>(entry: u64, cause: Cause) -> bool {
-    A::read(entry).is_some_and(|leaf| {
-        leaf.reach == Reach::User
-            && match cause {
-                Cause::Fetch => leaf.execute,
-                Cause::Load => true,
-                _ => leaf.write,
-            }
-    })
 }

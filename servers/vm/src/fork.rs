@@ -125,9 +125,11 @@ impl<M: Machine> Vm<M> {
     /// What the parent has not touched of its heap the child is promised too: the pages from `va` on, as many
     /// as there are in a row. `words`: the parent's.
     fn copy_promises(&mut self, child: u16, va: u64, words: Range<u64>) -> Answer {
-        let row =
-            words.step_by(8).take_while(|word| self.machine.read(*word) == M::Arch::PROMISED).count() as u64;
-        self.map_later(child, va..va + row * PAGE)?;
+        let (mut row, last) = (1, (words.end - words.start) / 8);
+        while row < last && self.machine.read(words.start + row * 8) == M::Arch::PROMISED {
+            row += 1;
+        }
+        self.map_fresh(child, va..va + row * PAGE, None)?;
         Ok(row)
     }
 

@@ -2,7 +2,7 @@
 //! system stops without it. Given to a domain that takes a component's place, and taken from the one that had
 //! it.
 
-use crate::space::{leaf_slot, pages_in};
+use crate::space::pages_in;
 use crate::{Answer, Machine, Vm};
 use pebble_abi::errno;
 use pebble_abi::map::{self, PAGE, READ, WRITE};
@@ -33,17 +33,10 @@ impl<M: Machine> Vm<M> {
         if rights & READ == 0 || rights & !(READ | WRITE) != 0 {
             return Err(errno::EINVAL);
         }
-        if self.mapped(asid, range.clone()) {
-            return Err(errno::EEXIST);
-        }
-        for va in range.clone().step_by(PAGE as usize) {
-            self.make_l0(asid, va)?;
-        }
+        self.make_place(asid, range.clone())?;
         let leaf = if rights & WRITE != 0 { Leaf::FOREIGN_RW } else { Leaf::FOREIGN_R };
         for (va, pa) in range.step_by(PAGE as usize).zip((pa..).step_by(PAGE as usize)) {
-            if let Some(l0) = self.l0(asid, va) {
-                self.machine.write(leaf_slot(l0, va), M::Arch::leaf(pa, leaf));
-            }
+            self.put(asid, va, M::Arch::leaf(pa, leaf));
         }
         self.machine.flush(asid);
         Ok(0)

@@ -59,18 +59,13 @@ impl<M: Machine> Vm<M> {
         let there = pages_in(0..LOADER_BYTES, offset, pages)?;
         let there = map::LOADER_VA + there.start..map::LOADER_VA + there.end;
         let free = self.attachments.iter().position(Option::is_none).ok_or(errno::EAGAIN)?;
-        if self.mapped(caller, there.clone()) {
-            return Err(errno::EEXIST);
-        }
-        if range.clone().step_by(PAGE as usize).any(|va| !self.has_page(asid, va)) {
+        self.make_place(caller, there.clone())?;
+        if !(0..pages).all(|n| self.has_page(asid, address + n * PAGE)) {
             return Err(errno::EFAULT);
         }
-        for va in there.clone().step_by(PAGE as usize) {
-            self.make_l0(caller, va)?;
-        }
-        for (from, to) in range.clone().zip(there.clone()).step_by(PAGE as usize) {
-            if let (Some(pa), Some(l0)) = (self.page(asid, from), self.l0(caller, to)) {
-                self.machine.write(leaf_slot(l0, to), M::Arch::leaf(pa, Leaf::FOREIGN_RW));
+        for at in (0..pages).map(|n| n * PAGE) {
+            if let Some(pa) = self.page(asid, address + at) {
+                self.put(caller, there.start + at, M::Arch::leaf(pa, Leaf::FOREIGN_RW));
             }
         }
         self.machine.flush(caller);
@@ -106,11 +101,8 @@ impl<M: Machine> Vm<M> {
             let Some(a) = self.attachments[n].filter(|a| a.touches(asid, &range)) else { continue };
             self.attachments[n] = Some(Attachment { asid: None, ..a });
             if let Some(process) = self.living(self.process) {
-                for va in a.there().step_by(PAGE as usize) {
-                    if let Some(l0) = self.l0(process, va) {
-                        self.machine.write(leaf_slot(l0, va), M::Arch::leaf(sink, Leaf::FOREIGN_RW));
-                    }
-                }
+                let sink = M::Arch::leaf(sink, Leaf::FOREIGN_RW);
+                a.there().step_by(PAGE as usize).for_each(|va| self.put(process, va, sink));
                 self.machine.flush(process);
             }
         }

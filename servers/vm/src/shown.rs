@@ -84,24 +84,20 @@ impl<M: Machine> Vm<M> {
         let (caller, asid) = (self.alive(caller)?, self.program(asid)?);
         let (pages, rights) = (pages >> 16, pages & 0xffff);
         let range = pages_in(self.image_range(asid), address, pages)?;
-        let source = pages_in(ARCHIVE, from, pages)?;
+        pages_in(ARCHIVE, from, pages)?;
         if rights & READ == 0 || rights & !(READ | EXECUTE) != 0 {
             return Err(errno::EINVAL);
         }
-        if source.clone().step_by(PAGE as usize).any(|va| self.shown_page(caller, va).is_none()) {
+        let shown = |at: u64| self.shown_page(caller, from + at).is_some();
+        if !(0..pages).all(|n| shown(n * PAGE)) {
             return Err(errno::EFAULT);
         }
-        if self.mapped(asid, range.clone()) {
-            return Err(errno::EEXIST);
-        }
-        for part in parts(range.clone()) {
-            self.make_l0(asid, part.start)?;
-        }
+        self.make_place(asid, range)?;
         // Nothing below fails.
         let leaf = Leaf { execute: rights & EXECUTE != 0, ..SHOWN };
-        for (va, from) in range.step_by(PAGE as usize).zip(source.step_by(PAGE as usize)) {
-            if let (Some(pa), Some(l0)) = (self.shown_page(caller, from), self.l0(asid, va)) {
-                self.machine.write(leaf_slot(l0, va), M::Arch::leaf(pa, leaf));
+        for at in (0..pages).map(|n| n * PAGE) {
+            if let Some(pa) = self.shown_page(caller, from + at) {
+                self.put(asid, address + at, M::Arch::leaf(pa, leaf));
             }
         }
         self.machine.flush(asid);
@@ -109,6 +105,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// The page of the archive that a domain sees there.
+    #[inline(never)]
     fn shown_page(&self, asid: u16, va: u64) -> Option<u64> {
         let entry = self.machine.read(leaf_slot(self.l0(asid, va)?, va));
         let leaf = M::Arch::read(entry)?;

@@ -145,6 +145,28 @@ impl<M: Machine> Vm<M> {
         self.next_page(asid, range).is_some()
     }
 
+    /// Nothing is there, and there are tables for what comes.
+    #[inline(never)]
+    pub(crate) fn make_place(&mut self, asid: u16, range: Range<u64>) -> Result<(), Errno> {
+        if self.mapped(asid, range.clone()) {
+            return Err(errno::EEXIST);
+        }
+        let mut at = range.start;
+        while at < range.end {
+            self.make_l0(asid, at)?;
+            at = (at / SPAN + 1) * SPAN;
+        }
+        Ok(())
+    }
+
+    /// An entry, where there is a table for it.
+    #[inline(never)]
+    pub(crate) fn put(&mut self, asid: u16, va: u64, entry: u64) {
+        if let Some(l0) = self.l0(asid, va) {
+            self.machine.write(leaf_slot(l0, va), entry);
+        }
+    }
+
     /// Where in this range the next page is that is mapped. Most entries of most tables are empty, and most
     /// tables are missing.
     pub(crate) fn next_page(&self, asid: u16, mut range: Range<u64>) -> Option<u64> {
@@ -174,6 +196,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// The domain may have fresh pages there, where nothing is, and has tables for them.
+    #[inline(never)]
     fn make_room(&mut self, asid: u16, range: Range<u64>) -> Result<(), Errno> {
         let pages = (range.end - range.start) / PAGE;
         self.afford(asid, pages)?;
@@ -188,30 +211,32 @@ impl<M: Machine> Vm<M> {
         if self.domain(asid).pages == before { Ok(()) } else { self.afford(asid, pages) }
     }
 
-    /// Maps fresh pages; all or none. The caller flushes.
-    pub(crate) fn map_fresh(&mut self, asid: u16, range: Range<u64>, leaf: Leaf) -> Result<(), Errno> {
+    /// Maps fresh pages; all or none. `leaf` none: they come when they are touched. The caller flushes.
+    pub(crate) fn map_fresh(
+        &mut self,
+        asid: u16,
+        range: Range<u64>,
+        leaf: Option<Leaf>,
+    ) -> Result<(), Errno> {
         self.make_room(asid, range.clone())?;
         // Nothing below fails: it is granted.
         for part in parts(range) {
             let l0 = self.make_l0(asid, part.start)?;
             for word in leaves(l0, part) {
-                let pa = self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?;
-                self.machine.write(word, M::Arch::leaf(pa, leaf));
-                self.charge_more(asid, 1);
+                let entry = match leaf {
+                    Some(leaf) => {
+                        let pa = self.frames.take(&mut self.machine).ok_or(errno::ENOMEM)?;
+                        self.charge_more(asid, 1);
+                        M::Arch::leaf(pa, leaf)
+                    }
+                    None => {
+                        self.promise(asid, 1);
+                        M::Arch::PROMISED
+                    }
+                };
+                self.machine.write(word, entry);
             }
         }
-        Ok(())
-    }
-
-    /// Promises pages, which come when they are touched; all or none.
-    pub(crate) fn map_later(&mut self, asid: u16, range: Range<u64>) -> Result<(), Errno> {
-        let pages = (range.end - range.start) / PAGE;
-        self.make_room(asid, range.clone())?;
-        for part in parts(range) {
-            let l0 = self.make_l0(asid, part.start)?;
-            leaves(l0, part).for_each(|word| self.machine.write(word, M::Arch::PROMISED));
-        }
-        self.promise(asid, pages);
         Ok(())
     }
 
@@ -265,8 +290,8 @@ impl<M: Machine> Vm<M> {
     /// Maps somebody's page at an address of a trusted server, if the system has that server.
     pub(crate) fn window(&mut self, server: Option<NonZeroU16>, va: u64, pa: u64) -> Result<(), Errno> {
         if let Some(server) = self.living(server) {
-            let l0 = self.make_l0(server, va)?;
-            self.machine.write(leaf_slot(l0, va), M::Arch::leaf(pa, Leaf::FOREIGN_RW));
+            self.make_l0(server, va)?;
+            self.put(server, va, M::Arch::leaf(pa, Leaf::FOREIGN_RW));
             self.machine.flush(server);
         }
         Ok(())
@@ -275,11 +300,7 @@ impl<M: Machine> Vm<M> {
     /// The inverse of [`window`](Self::window).
     pub(crate) fn shut(&mut self, server: Option<NonZeroU16>, pages: Range<u64>) {
         let Some(server) = self.living(server) else { return };
-        for va in pages.step_by(PAGE as usize) {
-            if let Some(l0) = self.l0(server, va) {
-                self.machine.write(leaf_slot(l0, va), 0);
-            }
-        }
+        pages.step_by(PAGE as usize).for_each(|va| self.put(server, va, 0));
         self.machine.flush(server);
     }
 

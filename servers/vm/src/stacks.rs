@@ -97,7 +97,7 @@ impl<M: Machine> Vm<M> {
         let sure = SURE[usize::from(slot != LAST)];
         let (pages, promised) = if eager { (pages, 0) } else { (FIRST_PAGES, sure - FIRST_PAGES) };
         self.afford(asid, pages + promised)?;
-        self.map_fresh(asid, top - pages * PAGE..top, Leaf::USER_RW)?;
+        self.map_fresh(asid, top - pages * PAGE..top, Some(Leaf::USER_RW))?;
         self.promise(asid, promised);
         self.domain_mut(asid).slots |= 1 << slot;
         self.flush_stacks(asid);
@@ -124,6 +124,7 @@ impl<M: Machine> Vm<M> {
     }
 
     /// So many pages, which it can afford, are kept for a domain's stacks and heap.
+    #[inline(never)]
     pub(crate) fn promise(&mut self, asid: u16, pages: u64) {
         self.charge_more(asid, pages as i32);
         self.promised += pages as u32;
