@@ -140,7 +140,9 @@ impl<M: Machine> Vm<M> {
             if !self.leaves_room(asid, (to - from) / PAGE) {
                 return Err(errno::ENOMEM);
             }
-            let leaf = self.domain(asid).eager.then_some(Leaf::USER_RW);
+            // Who has used up a heap, and asks for some more, will use that too, and need not fault for it.
+            let used_up = (to - from) * 2 <= from - heap && self.has_page(asid, from - PAGE);
+            let leaf = (self.domain(asid).eager || used_up).then_some(Leaf::USER_RW);
             self.map_fresh(asid, from..to, leaf).map_err(|_| errno::ENOMEM)?;
             self.machine.flush(asid);
         } else if to < from {

@@ -151,7 +151,7 @@ impl<M: Machine> Vm<M> {
     fn place_stack(&mut self, child: u16, owner: u16, slot: usize) -> Result<(), Errno> {
         if owner == child {
             self.domain_mut(child).slots |= 1 << slot;
-        } else if self.domain(child).stacks == 0 {
+        } else if self.domain(child).stacks == 0 && !self.sees_stacks(child, owner) {
             self.domain_mut(child).stacks = owner as u8;
         } else {
             return Err(errno::EEXIST);

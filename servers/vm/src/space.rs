@@ -196,7 +196,6 @@ impl<M: Machine> Vm<M> {
     }
 
     /// The domain may have fresh pages there, where nothing is, and has tables for them.
-    #[inline(never)]
     fn make_room(&mut self, asid: u16, range: Range<u64>) -> Result<(), Errno> {
         let pages = (range.end - range.start) / PAGE;
         self.afford(asid, pages)?;

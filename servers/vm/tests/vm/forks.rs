@@ -108,6 +108,20 @@ fn a_fork_that_cannot_be_leaves_a_domain_that_can_die() {
 }
 
 #[test]
+fn a_domain_that_sees_its_parents_stacks_is_no_copy() {
+    let mut w = World::new();
+    let a = program(&mut w);
+    w.vm.stack(a.into(), 2).unwrap();
+    let b = w.vm.domain_create(0, 400, 12, 8).unwrap();
+    w.vm.share_stacks(a.into(), Asid(b)).unwrap();
+    assert_eq!(fork(&mut w, a.into(), b, map::stack_top(a, 0)), Err(errno::EEXIST));
+    w.check();
+    w.vm.domain_kill(Asid(b)).unwrap();
+    w.check();
+    assert!(w.view(a).contains_key(&(map::stack_top(a, 0) - PAGE)));
+}
+
+#[test]
 fn what_is_foreign_is_neither_copied_nor_given_back() {
     let mut w = World::new();
     let a = program(&mut w);

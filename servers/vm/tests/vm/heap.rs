@@ -56,8 +56,10 @@ fn a_page_comes_at_the_first_touch_and_is_paid_for_before() {
     assert_eq!((pages(&w, d), free(&w)), (paid - 6, left + 6));
     assert_eq!(w.vm.touch(d.into(), VirtAddr(at + 2 * PAGE)), Err(errno::EFAULT));
     w.vm.sbrk(d.into(), PAGE as i64).unwrap();
-    assert_eq!(w.vm.touch(d.into(), VirtAddr(at + 2 * PAGE)), Ok(1));
     w.check();
+    assert!(w.vm.touch(d.into(), VirtAddr(at + 2 * PAGE)).is_ok());
+    let page = pa(w.view(d)[&(at + 2 * PAGE)]);
+    assert!((page..page + PAGE).step_by(8).all(|at| w.vm.machine.read(at) == 0));
     // Nobody executes it, and beside it there is nothing.
     assert_eq!(w.vm.touch(d.into(), VirtAddr(at + 3 * PAGE)), Err(errno::EFAULT));
     assert_eq!(fault(&mut w, d, FETCH, at + PAGE), Outcome::Died);
@@ -103,6 +105,24 @@ fn what_must_not_want_for_memory_has_it_at_once() {
         w.check();
         assert!((0..3).all(|n| w.view(asid as u16).contains_key(&(at + n * PAGE))));
     }
+}
+
+/// Who uses what it gets is spared the faults, as long as it does not get much more than it has used.
+#[test]
+fn a_heap_that_is_used_up_gets_its_pages_at_once() {
+    let mut w = World::new();
+    let d = program(&mut w);
+    let mut grow = |pages: u64, touch: bool| {
+        let at = w.vm.sbrk(d.into(), (pages * PAGE) as i64).unwrap();
+        w.check();
+        let came = (0..pages).filter(|n| w.view(d).contains_key(&(at + n * PAGE))).count() as u64;
+        w.touch(d, at + (pages - 1) * PAGE, u64::from(touch));
+        came
+    };
+    assert_eq!(grow(2, true), 2);
+    assert_eq!(grow(4, false), 0, "more than half of what it has");
+    assert_eq!(grow(4, true), 0, "it has not used the last");
+    assert_eq!(grow(7, true), 7);
 }
 
 #[test]
