@@ -113,21 +113,22 @@ impl Pipe {
         let other = side.other();
         let queue = Queue::new(at, other);
         let copy = Page::Copy(Wake::none(at, other));
-        match self.offers[other as usize] {
-            // Older bytes come first, and who waits for something else gets it.
-            _ if !self.ring.is_empty() => return copy,
-            Some(Offer::Window(_)) => return copy,
-            None if self.waits(other) => return copy,
-            Some(Offer::Pages(theirs)) => {
-                self.offers[other as usize] = None;
-                if offers.take(queue) {
-                    let count = offers.flip(theirs, pages) as usize;
-                    offers.finish(queue, count);
-                    let wake = self.take_waiting(at, other);
-                    return if count == 0 { Page::Copy(wake) } else { Page::Done { count, wake } };
-                }
+        // Older bytes come first.
+        if !self.ring.is_empty() {
+            return copy;
+        }
+        if let Some(Offer::Pages(theirs)) = self.offers[other as usize] {
+            self.offers[other as usize] = None;
+            if offers.take(queue) {
+                let count = offers.flip(theirs, pages) as usize;
+                offers.finish(queue, count);
+                let wake = self.take_waiting(at, other);
+                return if count == 0 { Page::Copy(wake) } else { Page::Done { count, wake } };
             }
-            None => {}
+        }
+        // Who waits for something else gets it; perhaps besides one whose offer does not stand any more.
+        if self.offers[other as usize].is_some() || self.waits(other) {
+            return copy;
         }
         if self.ended(other) {
             return match side {

@@ -47,7 +47,7 @@ fn they_change_places_and_nobody_pays() {
 fn a_page_that_is_promised_flips() {
     let mut w = World::new();
     let (a, b) = two(&mut w);
-    w.vm.sbrk(b.into(), PAGE as i64).unwrap();
+    w.vm.sbrk(b.into(), 100 * PAGE as i64).unwrap();
     w.check();
     let (charges, fresh) = ([a, b].map(|asid| pages(&w, asid)), HEAP + 4 * PAGE);
     assert!(!w.view(b).contains_key(&fresh), "it is still to come");
