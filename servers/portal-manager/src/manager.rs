@@ -265,6 +265,15 @@ impl<A: Arch> Manager<A> {
         domain.filter(|d| d.alive).ok_or(errno::ESRCH)
     }
 
+    /// A domain begins to be, however it came.
+    pub(crate) fn enter(&mut self, view: pebble_portal::hardware::Domain) -> &mut Domain {
+        self.end = self.end.max(usize::from(view.asid) + 1);
+        let domain = &mut self.domains[usize::from(view.asid)];
+        (domain.alive, domain.view) = (true, view);
+        domain.reserve();
+        domain
+    }
+
     /// Those that there ever were, by their numbers.
     pub(crate) fn known(&self) -> impl Iterator<Item = (u16, &Domain)> {
         (0..).zip(&self.domains[..self.end])

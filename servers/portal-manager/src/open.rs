@@ -381,11 +381,7 @@ impl<A: Arch> Manager<A> {
         let fresh = |d: &&Domain| !d.alive && d.slots.is_empty();
         self.domains.get(asid as usize).filter(fresh).ok_or(errno::EINVAL)?;
         self.grow(machine, asid, 0..sys::FIRST_FREE)?;
-        self.end = self.end.max(usize::from(asid) + 1);
-        let domain = &mut self.domains[asid as usize];
-        domain.alive = true;
-        domain.view = view;
-        domain.reserve();
+        self.enter(view);
         // All other indices of a new table lead nowhere.
         let float = usize::from(view.float);
         machine.set_table(asid, sys::RETURN as u16, self.code.dispatch);

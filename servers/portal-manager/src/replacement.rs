@@ -203,9 +203,7 @@ impl<A: Arch> Manager<A> {
             view.exclusive = true;
             view.fixed_stack = machine.stack(asid)?;
         }
-        let domain = &mut self.domains[asid as usize];
-        (domain.alive, domain.image, domain.view) = (true, true, view);
-        domain.reserve();
+        self.enter(view).image = true;
         for entry in 0..map::TABLE_ENTRIES_PER_PAGE {
             machine.set_table(asid, entry as u16, self.code.none);
         }

@@ -390,6 +390,21 @@ fn a_successor_imports_what_the_role_had_and_no_more() {
     assert_eq!(manager.import(&mut machine, Asid(3), "scheduler.yield"), Err(errno::ESRCH), "no successor");
 }
 
+/// Whoever came as a successor is a client like any other: what it holds is found when that changes.
+#[test]
+fn what_a_successor_holds_is_closed_when_its_target_dies() {
+    let (mut manager, mut machine) = system();
+    manager.open(&mut machine, SERVER.into(), 5).expect("the server imports scheduler.yield");
+    let new = 200;
+    manager.adopt(&mut machine, SERVER.into(), view(new)).expect("the role is there");
+    let index = manager.import(&mut machine, new.into(), "scheduler.yield").expect("the role has it");
+    check(&manager, &machine);
+    manager.retire(&mut machine, SCHEDULER.into()).expect("it lives");
+    let slot = manager.domains[usize::from(new)].slots[usize::from(index)];
+    assert_eq!(slot.goal, Goal::Closed(SCHEDULER));
+    check(&manager, &machine);
+}
+
 #[test]
 fn a_family_leaves_counters_to_others() {
     let (mut manager, mut machine) = system();

@@ -259,6 +259,9 @@ pub fn system() -> (Manager, Fake) {
 
 /// What each living domain holds is what has been counted.
 fn check_counts(manager: &Manager) {
+    // Whoever looks through all domains looks at each that there is.
+    let open: usize = manager.domains.iter().map(|d| d.open).sum();
+    assert_eq!(manager.stats()[0], open as u64, "a domain is not known");
     let mut held = BTreeMap::<u16, usize>::new();
     for (asid, domain) in
         manager.domains.iter().enumerate().filter(|(_, d)| d.alive && d.controller.is_none())
