@@ -56,17 +56,20 @@ impl Filled {
     }
 }
 
-/// Memory in which one double word keeps what it had.
+/// Memory in which one double word is not written: as what is copied, or as a hole that is filled.
 struct Broken {
     memory: Vec<u64>,
     at: usize,
 }
 
 impl Site for Broken {
-    fn copy(&mut self, doubles: &[u64]) {
+    fn copy(&mut self, doubles: &[u64]) -> bool {
         let kept = self.memory[self.at];
         self.memory.copy(doubles);
-        self.memory[self.at] = kept;
+        if Hole::of(doubles[self.at]).is_none() {
+            self.memory[self.at] = kept;
+        }
+        self.memory[..doubles.len()] == *doubles
     }
 
     fn set(&mut self, at: usize, double: u64) {
@@ -183,6 +186,19 @@ fn a_hole_that_was_not_written_is_seen() {
             let mut site = Broken { memory: garbage(&p.portal, 0), at };
             let refused = Refusal { at: at * 8, reason: Reason::Hole(hole) };
             assert_eq!(p.place(&mut site), Err(refused), "{}: {hole:?}", p.case.name);
+        }
+    }
+}
+
+/// Nor does anything else differ, be it code or a constant.
+#[test]
+fn a_word_that_was_not_copied_is_seen() {
+    for p in Filled::all() {
+        let holes = p.holes();
+        for at in (0..p.portal.len()).filter(|at| holes.iter().all(|(hole, _)| hole != at)) {
+            let mut site = Broken { memory: garbage(&p.portal, 0), at };
+            let refused = Refusal { at: 0, reason: Reason::Unlike };
+            assert_eq!(p.place(&mut site), Err(refused), "{}: {at}", p.case.name);
         }
     }
 }

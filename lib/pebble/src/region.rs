@@ -186,11 +186,26 @@ impl Words {
         unsafe { (self.at(n) as *mut u64).write_volatile(value) }
     }
 
-    /// These come to the beginning, each stored in one step.
-    pub fn copy(&mut self, words: &[u64]) {
+    /// These come to the beginning, each stored in one step; whether each was read back as it is.
+    pub fn copy(&mut self, words: &[u64]) -> bool {
         assert!(words.len() <= self.count, "behind the words");
-        // SAFETY: as in `read`, for each of them.
-        unsafe { copy_words(words.as_ptr() as u64, self.first, words.len()) };
+        let (strides, rest) = words.as_chunks::<8>();
+        let mut there = self.first as *mut u64;
+        strides.iter().all(|words| store(&mut there, words))
+            && rest.iter().all(|word| store(&mut there, &[*word]))
+    }
+}
+
+/// A few words of a region, first all stored, then all read back, in straight code; goes on behind them.
+#[inline(always)]
+fn store<const N: usize>(there: &mut *mut u64, words: &[u64; N]) -> bool {
+    let first = *there;
+    *there = first.wrapping_add(N);
+    // SAFETY: the caller has seen that so many words from there on are in the region; otherwise as in
+    // `Region::read`.
+    unsafe {
+        (0..N).for_each(|n| first.add(n).write_volatile(words[n]));
+        (0..N).all(|n| first.add(n).read_volatile() == words[n])
     }
 }
 

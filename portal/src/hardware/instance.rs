@@ -3,15 +3,16 @@
 //! Problem: what was compiled and verified once serves every connection of its kind, and nothing that was not
 //! verified may ever be entered.
 //! Strategy: whoever has a [`Form`] has one that the verifier accepted, for nobody can make another, or change
-//! it. A portal is written where it will be executed: the form is copied there, each hole is filled with what the
-//! connection has for it, and the verifier reads each hole there, against what it finds by itself.
+//! it. A portal is written where it will be executed: the form is copied there and read back, each hole is
+//! filled with what the connection has for it, and the verifier reads each hole there, against what it finds by
+//! itself.
 //!
-//! * No draft of a portal lies between: all words but the holes come from the form.
+//! * No draft of a portal lies between: all words but the holes are the form's, and were seen where they lie.
 //! * All holes of a form are known, so none is left open.
 //! * What the verifier refuses nobody is led to; it was never anybody's.
 
 use super::hole::{Hole, Values};
-use super::verify::{self, Refusal, Room, Standing};
+use super::verify::{self, Reason, Refusal, Room, Standing};
 use super::{Code, Connection, Domain, MAX_WORDS, Shape};
 use crate::{Processor, Spec};
 use alloc::vec::Vec;
@@ -20,15 +21,16 @@ use core::slice;
 
 /// Where portals are written, by double words from the place's beginning.
 pub trait Site {
-    /// From the beginning on.
-    fn copy(&mut self, doubles: &[u64]);
+    /// From the beginning on; whether each was read back there as it is.
+    fn copy(&mut self, doubles: &[u64]) -> bool;
     fn set(&mut self, at: usize, double: u64);
     fn get(&self, at: usize) -> u64;
 }
 
 impl Site for Vec<u64> {
-    fn copy(&mut self, doubles: &[u64]) {
+    fn copy(&mut self, doubles: &[u64]) -> bool {
         self[..doubles.len()].copy_from_slice(doubles);
+        self[..doubles.len()] == *doubles
     }
 
     fn set(&mut self, at: usize, double: u64) {
@@ -106,10 +108,16 @@ impl Form {
         processor: Processor,
     ) -> Result<(), Refusal> {
         let Form { doubles, holes } = self;
-        site.copy(doubles);
+        copy(doubles, site)?;
         fill(doubles, holes, site, &Values::of(c, shape, processor));
         verify::instance(doubles, holes, |at| site.get(at), &Standing::of(c, shape, processor))
     }
+}
+
+/// All words, of which those stay that are no holes.
+#[inline(always)]
+fn copy(form: &[u64], site: &mut impl Site) -> Result<(), Refusal> {
+    if site.copy(form) { Ok(()) } else { Err(Refusal { at: 0, reason: Reason::Unlike }) }
 }
 
 /// Each of these holes.
@@ -184,7 +192,7 @@ impl Block {
     /// Writes all of this caller's portals. Whoever is refused leads nobody there.
     pub fn place(&self, site: &mut impl Site, caller: &Domain, processor: Processor) -> Result<(), Refusal> {
         let Block { doubles, holes, parts } = self;
-        site.copy(doubles);
+        copy(doubles, site)?;
         let c = Connection { caller: *caller, ..Connection::default() };
         let mut values = Values::of(&c, Shape::Call, processor);
         let mut standing = Standing::of(&c, Shape::Call, processor);

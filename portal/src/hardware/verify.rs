@@ -73,6 +73,8 @@ pub enum Reason {
     Template,
     Hazard,
     Delayed,
+    /// Where a portal lies there is another word than its form has.
+    Unlike,
     Hole(Hole),
 }
 
@@ -113,6 +115,7 @@ impl Reason {
             }
             Reason::Hazard => "a control register is relied upon before what was written to it is there",
             Reason::Delayed => "this may not be executed in the shadow of a branch",
+            Reason::Unlike => "this differs from the form that was verified",
             Reason::Hole(_) => "this is not what the connection has for it",
         }
     }

@@ -100,9 +100,10 @@ fn address(import: &Import, asid: u16) -> Result<u64, Errno> {
 struct Place(Words);
 
 impl Site for Place {
-    fn copy(&mut self, doubles: &[u64]) {
-        self.0.copy(doubles);
+    fn copy(&mut self, doubles: &[u64]) -> bool {
+        let copied = self.0.copy(doubles);
         region::fence_i();
+        copied
     }
 
     // What is filled in is a constant, and no instruction.

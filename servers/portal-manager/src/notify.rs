@@ -56,8 +56,17 @@ impl<A: Arch> Manager<A> {
         Ok(())
     }
 
+    #[inline(always)]
     pub(crate) fn changed(&mut self, asid: u16, index: u16) {
-        if self.domains[asid as usize].notify != 0 && !self.request.changes.contains(&(asid, index)) {
+        // Few have asked to be told.
+        if self.domains[asid as usize].notify != 0 {
+            self.tell_of(asid, index);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_of(&mut self, asid: u16, index: u16) {
+        if !self.request.changes.contains(&(asid, index)) {
             self.request.changes.push((asid, index));
         }
     }

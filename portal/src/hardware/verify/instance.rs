@@ -1,9 +1,10 @@
 //! A portal is an instance of a form that was verified.
 //!
 //! Problem: a form is verified once, and every portal of it must be as good.
-//! Strategy: a portal is a [form](crate::hardware::instance::Form) but for the form's holes. Each of these is read
-//! where the portal lies, and must have what this connection has for it, which is found here, and not asked of who
-//! has filled it in.
+//! Strategy: a portal is a [form](crate::hardware::instance::Form) but for the form's holes; all other words were
+//! read back where it lies when they were [copied](crate::hardware::instance::Site::copy). Each hole is read
+//! there, too, and must have what this connection has for it, which is found here, and not asked of who has
+//! filled it in.
 
 use super::{Reason, Refusal};
 use crate::Processor;

@@ -101,8 +101,9 @@ impl Fake {
 struct Place<'a>(&'a mut [u64]);
 
 impl Site for Place<'_> {
-    fn copy(&mut self, doubles: &[u64]) {
+    fn copy(&mut self, doubles: &[u64]) -> bool {
         self.0[..doubles.len()].copy_from_slice(doubles);
+        true
     }
     fn set(&mut self, at: usize, double: u64) {
         self.0[at] = double;
