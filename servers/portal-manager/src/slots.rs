@@ -18,7 +18,7 @@ use pebble_abi::errno::{self, Errno};
 const CHUNK: usize = 32;
 /// Bytes that must be left for what else there is: names, specifications, lists, above all of code in limbo
 /// and of free code.
-const SPARE: usize = 384 << 10;
+const SPARE: usize = 352 << 10;
 
 static FREE: Slot = Slot {
     goal: Goal::Free,
